@@ -1,0 +1,1 @@
+"""Entry point of the pytest plugin; imports nothing but pytest."""

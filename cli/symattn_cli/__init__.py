@@ -1,0 +1,5 @@
+"""The command line of symattn: the typer application and one module a command."""
+
+from symattn_cli.app import app as app
+
+__all__ = ["app"]

@@ -1,0 +1,2 @@
+"""The exact reference for the attention mechanism."""
+__version__ = "0.1.0"

@@ -1,0 +1,85 @@
+"""Every exception that symattn raises, with a line of meaning each.
+
+All of them subclass :class:`SymattnError` and, beside it, the built-in exception that a user would catch. A message says
+what was wrong and where, what was given and what is allowed, and what to do; :func:`nearest` finds the names to suggest.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SymattnError(Exception):
+    """Anything that symattn refuses; catch this to catch them all."""
+
+
+class ProgramError(SymattnError, ValueError):
+    """A statement or a program that has no meaning: an unbound index, a tensor read before it is defined."""
+
+
+class NotDifferentiableError(SymattnError, TypeError):
+    """A gradient was asked for through something that has none: a maximum that is not known to cancel."""
+
+
+class ProofError(SymattnError, ValueError):
+    """A claim (``range_only``, a rewriting) that the normal form does not prove."""
+
+
+class DefinitionError(SymattnError, ValueError):
+    """Fields of a definition that contradict each other or hold a value that they do not allow."""
+
+
+class GrammarError(SymattnError, ValueError):
+    """Text of a score, a mask or a scale that is outside the small grammar."""
+
+
+class ShapeError(SymattnError, ValueError):
+    """Arrays whose shapes do not fit the definition or each other: mismatched heads, an empty axis."""
+
+
+class InputValueError(SymattnError, ValueError):
+    """A value that cannot be used: NaN or infinity where something reads it, text that is no number."""
+
+
+class EmptyRowError(SymattnError, ValueError):
+    """A query that may attend to no key at all, under the convention ``empty_row="error"``."""
+
+
+class FileFormatError(SymattnError, ValueError):
+    """A file that cannot be read: truncated, pickled, not of its kind, or without what it must hold."""
+
+
+class UnknownNameError(SymattnError, LookupError):
+    """A variant, kernel, field, format or example that does not exist; the message names the nearest ones."""
+
+
+class KernelError(SymattnError, RuntimeError):
+    """The kernel under test raised, or returned something that is not what the convention asks for."""
+
+
+class MissingDependencyError(SymattnError, ImportError):
+    """An optional package that this call needs is not installed."""
+
+
+class UndecidedError(SymattnError, ArithmeticError):
+    """The precision reached its cap and the question is still open."""
+
+
+class LimitError(SymattnError, ValueError):
+    """A request too large to be answered: size, digits or depth beyond the stated limit."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return `` Did you mean 'a', 'b'?`` for the known names nearest to ``name``, or the whole list when none is near.
+
+    >>> nearest("casual", ["causal", "window"])
+    "Did you mean 'causal'?"
+    >>> nearest("zzz", ["causal", "window"])
+    "Known: 'causal', 'window'."
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if close:
+        return "Did you mean " + ", ".join(repr(c) for c in close) + "?"
+    return "Known: " + ", ".join(repr(c) for c in names) + "." if names else ""

@@ -1,0 +1,443 @@
+"""What a computation is: statements over indexed tensors, and programs of them. There is no attention in this module.
+
+A statement is::
+
+    target[F] = reduce over R of expr(X1[I1], X2[I2], ...)    where condition
+
+Its iteration domain is all values of the free indices ``F`` and the bound indices ``R`` at which the condition holds.
+*Outside the domain nothing is evaluated*: a sum skips the point, an unreduced statement has the value 0, a maximum over
+nothing is -oo (a sum over nothing 0, a product 1). Subscripts may be expressions (``tok[p]``, ``t - 1``, ``A[i, i]``).
+
+Everything that symattn gives - gradients, LaTeX, values in any number type, rounding bounds - is a reading of such a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import sympy as sp
+
+from symattn.errors import ProgramError
+
+Reduce = Literal["sum", "max", "prod"]
+Tensor = sp.Indexed | sp.Symbol
+
+
+def index(name: str) -> sp.Symbol:
+    """An index symbol, for example ``i``: a plain integer symbol (never ``sympy.Idx``, which evaluates comparisons early)."""
+    return sp.Symbol(name, integer=True)
+
+
+def indices(names: str) -> tuple[sp.Symbol, ...]:
+    """Several index symbols at once.
+
+    >>> indices("i j")
+    (i, j)
+    """
+    return tuple(index(n) for n in names.split())
+
+
+def size(name: str) -> sp.Symbol:
+    """A size symbol, for example ``n``: the number of values that an index takes."""
+    return sp.Symbol(name, integer=True, positive=True)
+
+
+def tensor(name: str, *subscripts: sp.Expr | int) -> Tensor:
+    """``name[subscripts]``, or the scalar ``name`` when there are none.
+
+    >>> tensor("Q", index("i"), 0), tensor("scale")
+    (Q[i, 0], scale)
+    """
+    return sp.IndexedBase(name)[tuple(subscripts)] if subscripts else sp.Symbol(name, real=True)
+
+
+def name_of(x: Tensor) -> str:
+    """The name of the tensor that a read or a target names."""
+    return str(x.base.label) if isinstance(x, sp.Indexed) else str(x.name)
+
+
+def subscripts_of(x: Tensor) -> tuple[sp.Expr, ...]:
+    """The subscripts of a read or a target; empty for a scalar."""
+    return tuple(x.indices) if isinstance(x, sp.Indexed) else ()
+
+
+def reads(expr: sp.Basic) -> tuple[Tensor, ...]:
+    """The tensors that an expression reads, outermost only: ``E[tok[p], c]`` counts, ``tok[p]`` inside it does not.
+
+    Scalar parameters (symbols that are not integers) are reads of tensors without indices.
+
+    >>> i, p = indices("i p")
+    >>> reads(tensor("E", tensor("tok", p), i) * tensor("scale"))
+    (E[tok[p], i], scale)
+    """
+    found: dict[Tensor, None] = {}
+
+    def visit(e: sp.Basic) -> None:
+        if isinstance(e, sp.Indexed) or (isinstance(e, sp.Symbol) and not e.is_integer):
+            found[e] = None
+        else:
+            for a in e.args:
+                visit(a)
+
+    visit(expr)
+    return tuple(sorted(found, key=str))
+
+
+def all_reads(expr: sp.Basic) -> tuple[Tensor, ...]:
+    """Every tensor that an expression reads, those inside subscripts included."""
+    found: dict[Tensor, None] = {}
+    todo = list(reads(expr))
+    while todo:
+        x = todo.pop()
+        if x not in found:
+            found[x] = None
+            todo += [y for s in subscripts_of(x) for y in reads(s)]
+    return tuple(sorted(found, key=str))
+
+
+def integer_symbols(expr: sp.Basic) -> frozenset[sp.Symbol]:
+    """The index and size symbols of an expression (labels of tensors are not among them)."""
+    found: set[sp.Symbol] = set()
+
+    def visit(e: sp.Basic) -> None:
+        if isinstance(e, sp.Indexed):
+            for a in e.indices:
+                visit(a)
+        elif isinstance(e, sp.Symbol):
+            if e.is_integer:
+                found.add(e)
+        else:
+            for a in e.args:
+                visit(a)
+
+    visit(expr)
+    return frozenset(found)
+
+
+def conjuncts(where: sp.Basic) -> tuple[sp.Basic, ...]:
+    """The conditions that a ``where`` is the conjunction of; none for true."""
+    if where == sp.true:
+        return ()
+    return tuple(sorted(where.args, key=str)) if isinstance(where, sp.And) else (where,)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """``target[F] = reduce over R of expr where condition``.
+
+    Parameters
+    ----------
+    target
+        ``Indexed`` with distinct plain indices (the free indices F), or a real symbol for a scalar.
+    expr
+        A scalar SymPy expression in ``Indexed`` tensors, index and size symbols and scalar parameters.
+    over
+        The bound indices R.
+    reduce
+        ``"sum"``, ``"max"`` or ``"prod"``; without meaning where ``over`` is empty.
+    where
+        A SymPy condition in index symbols and tensors. It is part of the domain and is never differentiated.
+    range_only
+        A claim: no output depends on the value of the target (a row maximum). The adjoint holds it constant once proved.
+    aux
+        A helper that a presentation may eliminate.
+
+    Raises
+    ------
+    ProgramError
+        When an index is repeated, bound twice, or in the expression without being free or bound.
+
+    >>> i, j = indices("i j")
+    >>> print(Statement(tensor("l", i), tensor("E", i, j), (j,), where=sp.Le(j, i)))
+    l[i] = sum over j of E[i, j]   where j <= i
+    """
+
+    target: Tensor
+    expr: sp.Expr
+    over: tuple[sp.Symbol, ...] = ()
+    reduce: Reduce = "sum"
+    where: sp.Basic = sp.true
+    range_only: bool = False
+    aux: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expr", sp.sympify(self.expr) if isinstance(self.expr, (int, float)) else self.expr)
+        object.__setattr__(self, "over", tuple(self.over))
+        if isinstance(self.where, bool):
+            object.__setattr__(self, "where", sp.true if self.where else sp.false)
+        if not isinstance(self.target, (sp.Indexed, sp.Symbol)):
+            raise ProgramError(f"the target of a statement is a tensor, got {self.target!r} ({type(self.target).__name__})")
+        if not isinstance(self.expr, sp.Expr):
+            raise ProgramError(f"{self.name}: the expression must be a SymPy expression, got {self.expr!r}")
+        if self.reduce not in ("sum", "max", "prod"):
+            raise ProgramError(f"{self.name}: reduce is 'sum', 'max' or 'prod', got {self.reduce!r}")
+        for a in (*self.indices, *self.over):
+            if not (isinstance(a, sp.Symbol) and a.is_integer):
+                raise ProgramError(f"{self.name}: {a} is no plain index; a target and `over` take index symbols only")
+        if len(set(self.domain)) != len(self.domain):
+            raise ProgramError(f"{self.name}: the indices {self.domain} are not distinct")
+        if self.name in {name_of(x) for x in all_reads(self.expr)} | {name_of(x) for x in all_reads(self.where)}:
+            raise ProgramError(f"{self.name}: a statement cannot read the tensor that it defines")
+
+    @property
+    def name(self) -> str:
+        """The name of the tensor that this statement defines."""
+        return name_of(self.target)
+
+    @property
+    def indices(self) -> tuple[sp.Symbol, ...]:
+        """The free indices F, in the order of the target's axes."""
+        return subscripts_of(self.target)
+
+    @property
+    def domain(self) -> tuple[sp.Symbol, ...]:
+        """Free and bound indices."""
+        return self.indices + self.over
+
+    @property
+    def reads(self) -> tuple[Tensor, ...]:
+        """What ``expr`` reads, outermost."""
+        return reads(self.expr)
+
+    @property
+    def conditions(self) -> tuple[sp.Basic, ...]:
+        """The conjuncts of ``where``."""
+        return conjuncts(self.where)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Names of all tensors that must be known before this statement, those in ``where`` and subscripts included."""
+        return frozenset(name_of(x) for e in (self.expr, self.where) for x in all_reads(e))
+
+    def xreplace(self, table: Mapping[sp.Basic, sp.Basic]) -> Statement:
+        """The statement with ``table`` substituted in expression and condition; target and ``over`` stay."""
+        return replace(self, expr=self.expr.xreplace(table), where=self.where.xreplace(table))
+
+    def renamed(self, table: Mapping[sp.Symbol, sp.Symbol]) -> Statement:
+        """The statement with indices renamed everywhere."""
+        return replace(
+            self,
+            target=self.target.xreplace(table),
+            expr=self.expr.xreplace(table),
+            where=self.where.xreplace(table),
+            over=tuple(table.get(a, a) for a in self.over),
+        )
+
+    def __str__(self) -> str:
+        head = f"{self.reduce} over {', '.join(map(str, self.over))} of " if self.over else ""
+        tail = "" if self.where == sp.true else f"   where {' and '.join(_condition(c) for c in self.conditions)}"
+        return f"{self.target} = {head}{self.expr}{tail}"
+
+
+def _condition(c: sp.Basic) -> str:
+    """A condition as a reader writes it: `M[i, j] != 0`, `(a or b)`."""
+    if isinstance(c, sp.Eq):
+        return f"{c.lhs} == {c.rhs}"
+    if isinstance(c, sp.Ne):
+        return f"{c.lhs} != {c.rhs}"
+    if isinstance(c, (sp.And, sp.Or)):
+        word = " and " if isinstance(c, sp.And) else " or "
+        return "(" + word.join(_condition(a) for a in sorted(c.args, key=str)) + ")"
+    if isinstance(c, sp.Not):
+        return f"not {_condition(c.args[0])}"
+    return str(c)
+
+
+class Table(Mapping[object, object]):
+    """An immutable, hashable mapping; what a program keeps its sizes and shapes in."""
+
+    def __init__(self, items: Mapping[object, object] | Iterable[tuple[object, object]] = ()) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: object) -> object:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(other) == self._items
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{k}: {v}" for k, v in self._items.items()) + "}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A list of statements, the size of every index, and the names of the outputs.
+
+    Parameters
+    ----------
+    statements
+        In an order in which every tensor is defined before it is read. A tensor that no statement defines is an input.
+    dims
+        Index symbol -> size symbol (or expression in size symbols, or integer) of every index in the list.
+    outputs
+        Names of defined tensors.
+    shapes
+        Sizes of inputs that no plain index reveals, such as the embedding table in ``Emb[tok[p], c]``.
+
+    Raises
+    ------
+    ProgramError
+        On an index without size, a tensor read before its definition or defined twice, a rank or size that differs
+        between two reads of one tensor, or an output that does not exist.
+
+    >>> i, j = indices("i j")
+    >>> n, m = size("n"), size("m")
+    >>> row = Program((Statement(tensor("l", i), tensor("E", i, j), (j,)),), {i: n, j: m}, ("l",))
+    >>> row.inputs, row.shapes["E"]
+    (('E',), (n, m))
+    """
+
+    statements: tuple[Statement, ...]
+    dims: Mapping[sp.Symbol, sp.Expr]
+    outputs: tuple[str, ...]
+    shapes: Mapping[str, tuple[sp.Expr, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "statements", tuple(self.statements))
+        object.__setattr__(self, "outputs", tuple(self.outputs))
+        object.__setattr__(self, "dims", Table({k: sp.Integer(v) if isinstance(v, int) else v for k, v in self.dims.items()}))
+        object.__setattr__(self, "shapes", Table(_check(self)))
+
+    def __hash__(self) -> int:
+        return hash((self.statements, self.dims, self.outputs, self.shapes))
+
+    def __iter__(self) -> Iterator[Statement]:
+        return iter(self.statements)
+
+    def __len__(self) -> int:
+        return len(self.statements)
+
+    def __getitem__(self, name: str) -> Statement:
+        """The statement that defines the tensor ``name``."""
+        return self._by_name[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    @cached_property
+    def _by_name(self) -> dict[str, Statement]:
+        return {s.name: s for s in self.statements}
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the tensors and scalar parameters that are read and not defined, in order of first use."""
+        seen: dict[str, None] = {}
+        for s in self.statements:
+            for e in (s.expr, s.where):
+                for x in all_reads(e):
+                    if name_of(x) not in self._by_name:
+                        seen.setdefault(name_of(x))
+        return tuple(seen)
+
+    @cached_property
+    def discrete(self) -> frozenset[str]:
+        """Inputs that only conditions and subscripts read (masks, token numbers): they have no gradient."""
+        values = {name_of(x) for s in self.statements for x in s.reads}
+        return frozenset(n for n in self.inputs if n not in values)
+
+    @property
+    def sizes(self) -> tuple[sp.Symbol, ...]:
+        """The size symbols, sorted by name."""
+        found = {a for v in self.dims.values() for a in v.free_symbols}
+        found |= {a for shape in self.shapes.values() for v in shape for a in v.free_symbols}
+        return tuple(sorted(found, key=str))
+
+    def shape_of(self, s: Statement) -> tuple[sp.Expr, ...]:
+        """The sizes of a statement's target."""
+        return tuple(self.dims[a] for a in s.indices)
+
+    def users(self, name: str) -> tuple[Statement, ...]:
+        """The statements that read ``name``, in order."""
+        return tuple(s for s in self.statements if name in s.needs)
+
+    def with_statements(
+        self,
+        statements: Iterable[Statement],
+        outputs: Iterable[str] | None = None,
+        dims: Mapping[sp.Symbol, sp.Expr] | None = None,
+        shapes: Mapping[str, tuple[sp.Expr, ...]] | None = None,
+    ) -> Program:
+        """The same program with other statements, and with ``outputs``, more ``dims`` and more ``shapes`` where given."""
+        return Program(
+            tuple(statements),
+            {**self.dims, **(dims or {})},
+            self.outputs if outputs is None else tuple(outputs),
+            {**self.shapes, **(shapes or {})},
+        )
+
+    def live(self) -> Program:
+        """The program without statements that no output depends on."""
+        wanted, kept = set(self.outputs), []
+        for s in reversed(self.statements):
+            if s.name in wanted:
+                kept.append(s)
+                wanted |= s.needs
+        return self.with_statements(kept[::-1])
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.statements))
+
+
+def _check(p: Program) -> dict[str, tuple[sp.Expr, ...]]:
+    """Validate a program and return the shape of every tensor in it."""
+    sizes = {a for v in p.dims.values() for a in v.free_symbols} | {
+        a for shape in p.shapes.values() for v in shape for a in sp.sympify(v).free_symbols
+    }
+    shapes = {k: tuple(sp.Integer(v) if isinstance(v, int) else v for v in shape) for k, shape in p.shapes.items()}
+    will_define = {s.name: s for s in p.statements}
+    if len(will_define) != len(p.statements):
+        names = [s.name for s in p.statements]
+        raise ProgramError(f"defined twice: {', '.join(sorted({n for n in names if names.count(n) > 1}))}")
+    done: set[str] = set()
+    for s in p.statements:
+        for a in s.domain:
+            if a not in p.dims:
+                raise ProgramError(f"{s.name}: index {a} has no size; give it in `dims`")
+        loose = (integer_symbols(s.expr) | integer_symbols(s.where)) - set(s.domain) - sizes
+        if loose:
+            raise ProgramError(f"{s.name}: {', '.join(sorted(map(str, loose)))} is neither a free nor a bound index nor a size, in `{s}`")
+        used = integer_symbols(s.expr) | integer_symbols(s.where)
+        for a in s.over:
+            if a not in used and reads(s.expr):
+                raise ProgramError(f"{s.name}: the bound index {a} is in neither the expression nor the condition, in `{s}`")
+        for e in (s.expr, s.where):
+            for x in all_reads(e):
+                _check_read(p, s, x, shapes, will_define, done)
+        shapes[s.name] = p.shape_of(s)
+        done.add(s.name)
+    for o in p.outputs:
+        if o not in will_define:
+            raise ProgramError(f"the output {o} is not defined; defined are {', '.join(will_define)}")
+    return shapes
+
+
+def _check_read(
+    p: Program, s: Statement, x: Tensor, shapes: dict[str, tuple[sp.Expr, ...]], will_define: Mapping[str, Statement], done: set[str]
+) -> None:
+    n, sub = name_of(x), subscripts_of(x)
+    if n in will_define and n not in done:
+        raise ProgramError(f"{s.name}: reads {n} before it is defined, in `{s}`")
+    inferred = tuple(p.dims.get(a) for a in sub)
+    known = shapes.get(n)
+    if known is None:
+        if any(d is None for d in inferred):
+            raise ProgramError(f"{s.name}: the shape of {n} cannot be seen from `{x}`; give it in `shapes`")
+        shapes[n] = inferred
+        return
+    if len(known) != len(sub):
+        raise ProgramError(f"{s.name}: {n} has {len(known)} axes, `{x}` gives {len(sub)} subscripts")
+    for k, (want, got) in enumerate(zip(known, inferred, strict=True)):
+        if got is not None and got != want:
+            raise ProgramError(f"{s.name}: axis {k} of {n} has size {want}, but `{x}` reads it with {sub[k]} of size {got}")
