@@ -21,107 +21,41 @@ from typing import Literal
 import sympy as sp
 
 from symattn.errors import ProgramError
+from symattn.indexed import (
+    Table,
+    Tensor,
+    all_reads,
+    condition_text,
+    conjuncts,
+    index,
+    indices,
+    integer_symbols,
+    name_of,
+    reads,
+    size,
+    subscripts_of,
+    tensor,
+)
+
+__all__ = [
+    "Program",
+    "Reduce",
+    "Statement",
+    "Table",
+    "Tensor",
+    "all_reads",
+    "conjuncts",
+    "index",
+    "indices",
+    "integer_symbols",
+    "name_of",
+    "reads",
+    "size",
+    "subscripts_of",
+    "tensor",
+]
 
 Reduce = Literal["sum", "max", "prod"]
-Tensor = sp.Indexed | sp.Symbol
-
-
-def index(name: str) -> sp.Symbol:
-    """An index symbol, for example ``i``: a plain integer symbol (never ``sympy.Idx``, which evaluates comparisons early)."""
-    return sp.Symbol(name, integer=True)
-
-
-def indices(names: str) -> tuple[sp.Symbol, ...]:
-    """Several index symbols at once.
-
-    >>> indices("i j")
-    (i, j)
-    """
-    return tuple(index(n) for n in names.split())
-
-
-def size(name: str) -> sp.Symbol:
-    """A size symbol, for example ``n``: the number of values that an index takes."""
-    return sp.Symbol(name, integer=True, positive=True)
-
-
-def tensor(name: str, *subscripts: sp.Expr | int) -> Tensor:
-    """``name[subscripts]``, or the scalar ``name`` when there are none.
-
-    >>> tensor("Q", index("i"), 0), tensor("scale")
-    (Q[i, 0], scale)
-    """
-    return sp.IndexedBase(name)[tuple(subscripts)] if subscripts else sp.Symbol(name, real=True)
-
-
-def name_of(x: Tensor) -> str:
-    """The name of the tensor that a read or a target names."""
-    return str(x.base.label) if isinstance(x, sp.Indexed) else str(x.name)
-
-
-def subscripts_of(x: Tensor) -> tuple[sp.Expr, ...]:
-    """The subscripts of a read or a target; empty for a scalar."""
-    return tuple(x.indices) if isinstance(x, sp.Indexed) else ()
-
-
-def reads(expr: sp.Basic) -> tuple[Tensor, ...]:
-    """The tensors that an expression reads, outermost only: ``E[tok[p], c]`` counts, ``tok[p]`` inside it does not.
-
-    Scalar parameters (symbols that are not integers) are reads of tensors without indices.
-
-    >>> i, p = indices("i p")
-    >>> reads(tensor("E", tensor("tok", p), i) * tensor("scale"))
-    (E[tok[p], i], scale)
-    """
-    found: dict[Tensor, None] = {}
-
-    def visit(e: sp.Basic) -> None:
-        if isinstance(e, sp.Indexed) or (isinstance(e, sp.Symbol) and not e.is_integer):
-            found[e] = None
-        else:
-            for a in e.args:
-                visit(a)
-
-    visit(expr)
-    return tuple(sorted(found, key=str))
-
-
-def all_reads(expr: sp.Basic) -> tuple[Tensor, ...]:
-    """Every tensor that an expression reads, those inside subscripts included."""
-    found: dict[Tensor, None] = {}
-    todo = list(reads(expr))
-    while todo:
-        x = todo.pop()
-        if x not in found:
-            found[x] = None
-            todo += [y for s in subscripts_of(x) for y in reads(s)]
-    return tuple(sorted(found, key=str))
-
-
-def integer_symbols(expr: sp.Basic) -> frozenset[sp.Symbol]:
-    """The index and size symbols of an expression (labels of tensors are not among them)."""
-    found: set[sp.Symbol] = set()
-
-    def visit(e: sp.Basic) -> None:
-        if isinstance(e, sp.Indexed):
-            for a in e.indices:
-                visit(a)
-        elif isinstance(e, sp.Symbol):
-            if e.is_integer:
-                found.add(e)
-        else:
-            for a in e.args:
-                visit(a)
-
-    visit(expr)
-    return frozenset(found)
-
-
-def conjuncts(where: sp.Basic) -> tuple[sp.Basic, ...]:
-    """The conditions that a ``where`` is the conjunction of; none for true."""
-    if where == sp.true:
-        return ()
-    return tuple(sorted(where.args, key=str)) if isinstance(where, sp.And) else (where,)
 
 
 @dataclass(frozen=True)
@@ -228,47 +162,8 @@ class Statement:
 
     def __str__(self) -> str:
         head = f"{self.reduce} over {', '.join(map(str, self.over))} of " if self.over else ""
-        tail = "" if self.where == sp.true else f"   where {' and '.join(_condition(c) for c in self.conditions)}"
+        tail = "" if self.where == sp.true else f"   where {' and '.join(condition_text(c) for c in self.conditions)}"
         return f"{self.target} = {head}{self.expr}{tail}"
-
-
-def _condition(c: sp.Basic) -> str:
-    """A condition as a reader writes it: `M[i, j] != 0`, `(a or b)`."""
-    if isinstance(c, sp.Eq):
-        return f"{c.lhs} == {c.rhs}"
-    if isinstance(c, sp.Ne):
-        return f"{c.lhs} != {c.rhs}"
-    if isinstance(c, (sp.And, sp.Or)):
-        word = " and " if isinstance(c, sp.And) else " or "
-        return "(" + word.join(_condition(a) for a in sorted(c.args, key=str)) + ")"
-    if isinstance(c, sp.Not):
-        return f"not {_condition(c.args[0])}"
-    return str(c)
-
-
-class Table(Mapping[object, object]):
-    """An immutable, hashable mapping; what a program keeps its sizes and shapes in."""
-
-    def __init__(self, items: Mapping[object, object] | Iterable[tuple[object, object]] = ()) -> None:
-        self._items = dict(items)
-
-    def __getitem__(self, key: object) -> object:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[object]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and dict(other) == self._items
-
-    def __repr__(self) -> str:
-        return "{" + ", ".join(f"{k}: {v}" for k, v in self._items.items()) + "}"
 
 
 @dataclass(frozen=True)
@@ -407,7 +302,9 @@ def _check(p: Program) -> dict[str, tuple[sp.Expr, ...]]:
                 raise ProgramError(f"{s.name}: index {a} has no size; give it in `dims`")
         loose = (integer_symbols(s.expr) | integer_symbols(s.where)) - set(s.domain) - sizes
         if loose:
-            raise ProgramError(f"{s.name}: {', '.join(sorted(map(str, loose)))} is neither a free nor a bound index nor a size, in `{s}`")
+            raise ProgramError(
+                f"{s.name}: {', '.join(sorted(map(str, loose)))} is neither a free nor a bound index nor a size, in `{s}`"
+            )
         used = integer_symbols(s.expr) | integer_symbols(s.where)
         for a in s.over:
             if a not in used and reads(s.expr):
@@ -424,7 +321,12 @@ def _check(p: Program) -> dict[str, tuple[sp.Expr, ...]]:
 
 
 def _check_read(
-    p: Program, s: Statement, x: Tensor, shapes: dict[str, tuple[sp.Expr, ...]], will_define: Mapping[str, Statement], done: set[str]
+    p: Program,
+    s: Statement,
+    x: Tensor,
+    shapes: dict[str, tuple[sp.Expr, ...]],
+    will_define: Mapping[str, Statement],
+    done: set[str],
 ) -> None:
     n, sub = name_of(x), subscripts_of(x)
     if n in will_define and n not in done:

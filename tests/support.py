@@ -1,0 +1,32 @@
+"""What several tests need: optional packages that must be there in CI, and nothing that shares code with what is tested."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+from types import ModuleType
+
+import pytest
+
+IN_CI = os.environ.get("CI") == "true"
+
+
+def require(name: str) -> ModuleType:
+    """Import an optional package; without it the test is skipped with a reason, and fails in CI."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        if IN_CI:
+            pytest.fail(f"{name} must be installed in CI: {error}")
+        pytest.skip(f"{name} is not installed")
+
+
+def require_program(name: str) -> str:
+    """The path of a program such as pdflatex; without it the test is skipped with a reason, and fails in CI."""
+    found = shutil.which(name)
+    if found is None:
+        if IN_CI:
+            pytest.fail(f"{name} must be installed in CI")
+        pytest.skip(f"{name} is not installed")
+    return found
