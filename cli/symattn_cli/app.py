@@ -1,14 +1,70 @@
-"""The typer application: registers the commands."""
+"""The typer application: registers the commands and turns errors into messages and exit codes.
+
+Command modules import typer and the standard library only; SymPy and the rest are imported when a command runs.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from typing import Annotated, Any
+
 import typer
+from typer.core import TyperGroup
+
+from symattn_cli.exits import exit_code
+
+
+class Guarded(TyperGroup):
+    """A command group that reports every error as a message on stderr with the exit code of its kind, never as a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; see :func:`symattn_cli.exits.exit_code` for the codes."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # the reader of the output went away; Python must not complain about it again while it exits
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None
+        except Exception as error:
+            code = exit_code(error)
+            if code is None:
+                raise
+            if code == 70:
+                typer.echo(f"internal error: {type(error).__name__}: {error}", err=True)
+                typer.echo("This is a fault of symattn; SYMATTN_TRACEBACK=1 shows where it happened.", err=True)
+            else:
+                typer.echo(f"error: {error}", err=True)
+            if os.environ.get("SYMATTN_TRACEBACK"):
+                raise
+            raise typer.Exit(code) from None
+
 
 app = typer.Typer(
-    name="symattn", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True
+    cls=Guarded,
+    name="symattn",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="The exact reference for the attention mechanism: derivations, gradients, ground truth, verified kernels.",
 )
 
 
+def _version(value: bool) -> None:
+    if value:
+        from symattn_cli.version import version_text
+
+        typer.echo(version_text())
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
-    """The exact reference for the attention mechanism."""
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and the backends in use.")
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
