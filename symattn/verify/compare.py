@@ -1,0 +1,151 @@
+"""One tensor of a kernel against an enclosure of the truth and a bound, element by element, in exact arithmetic.
+
+A rational k is *within* when ``|k - mid| + rad <= bound``, *out* when ``|k - mid| - rad > bound``, and *undecided* otherwise:
+then the enclosure has to become narrower. Infinities and NaN are values: where the truth is one, the kernel has to give the same.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from symattn.formats import Exact, Format, exact, ulp
+from symattn.verify.intake import Array
+
+WITHIN, OUT, UNDECIDED = "within", "out", "undecided"
+INFINITE: float = math.inf
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element: where it is, what the kernel gave, what is right, and what may differ."""
+
+    index: tuple[int, ...]
+    kernel: Exact
+    exact: Exact
+    bound: Exact
+    error: Exact
+    ulps: Exact
+    share: Exact
+    state: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A tensor's elements summed up: how many are out or undecided, the greatest errors, and the worst element.
+
+    ``max_share`` is the greatest error as a share of its element's bound; above 1 the element is out. ``unbounded`` counts the
+    elements whose bound is infinite: nothing was asked of them.
+    """
+
+    failing: int
+    undecided: int
+    unbounded: int
+    total: int
+    max_error: Exact
+    max_ulp: Exact
+    max_share: Exact
+    worst: Element | None
+
+    @property
+    def verdict(self) -> str:
+        """``"fail"`` when an element is out, else ``"inconclusive"`` when one is undecided, else ``"pass"``."""
+        return "fail" if self.failing else "inconclusive" if self.undecided else "pass"
+
+
+def compare(kernel: Array, mid: Array, rad: Array, bound: Array, format: Format) -> Comparison:
+    """Compare a kernel's tensor with the truth.
+
+    Parameters
+    ----------
+    kernel
+        The tensor in its own dtype; each element is the dyadic rational (or special) that it is.
+    mid, rad
+        Object arrays of the same shape: midpoint and radius of the enclosure, as ``Fraction`` or special floats.
+    bound
+        The greatest error that a correct kernel of the declared arithmetic may show, float64, per element.
+    format
+        The format of the output, which ulps are counted in.
+
+    >>> half = np.array([Fraction(1, 2)], dtype=object)
+    >>> from symattn.formats import get
+    >>> compare(np.array([0.75]), half, half * 0, np.array([0.2]), get("float64")).verdict
+    'fail'
+    """
+    shape = kernel.shape
+    if not (mid.shape == rad.shape == bound.shape == shape):
+        raise ValueError(f"shapes differ: kernel {shape}, truth {mid.shape}, radius {rad.shape}, bound {bound.shape}")
+    failing = undecided = unbounded = 0
+    top = {"error": Fraction(0), "ulps": Fraction(0), "share": Fraction(0)}
+    worst: Element | None = None
+    values = kernel.astype(np.float64).ravel().tolist()
+    rows = zip(np.ndindex(shape), values, mid.ravel(), rad.ravel(), bound.ravel().tolist(), strict=True)
+    for index, k, t, r, b in rows:
+        e = judge_element(index, exact(k), t, r, b, format)
+        failing += e.state == OUT
+        undecided += e.state == UNDECIDED
+        unbounded += math.isinf(b) or math.isnan(b)
+        for name in top:
+            top[name] = max(top[name], getattr(e, name))
+        if worst is None or (e.share, e.error) > (worst.share, worst.error):
+            worst = e
+    return Comparison(failing, undecided, unbounded, kernel.size, top["error"], top["ulps"], top["share"], worst)
+
+
+def judge_element(index: tuple[int, ...], k: Exact, t: Any, r: Any, b: float, format: Format) -> Element:
+    """One element judged; see :func:`compare`.
+
+    >>> from symattn.formats import get
+    >>> judge_element((0,), Fraction(1), Fraction(1, 2), Fraction(0), 0.5, get("float32")).state
+    'within'
+    """
+    t, r = exact(t), exact(r)
+    bound: Exact = exact(b)
+    if isinstance(bound, float) and math.isnan(bound):
+        bound = INFINITE
+    same = Element(index, k, t, bound, Fraction(0), Fraction(0), Fraction(0), WITHIN)
+    off = Element(index, k, t, bound, INFINITE, INFINITE, INFINITE, OUT)
+    if isinstance(r, float):  # nothing is known of the truth yet
+        return Element(index, k, t, bound, Fraction(0), Fraction(0), Fraction(0), UNDECIDED)
+    if isinstance(t, float):
+        return same if k == t or (math.isnan(t) and k != k) else off
+    if isinstance(k, float):
+        if math.isnan(k):
+            return off
+        k_finite = _where_overflow_starts(k, format)
+        error: Exact = max(Fraction(0), (k_finite - t) if k > 0 else (t - k_finite))
+        if not format.infinities:
+            return off
+    else:
+        error = abs(k - t)
+    if isinstance(bound, float):
+        state = WITHIN
+        share: Exact = Fraction(0)
+    else:
+        state = WITHIN if error + r <= bound else OUT if error - r > bound else UNDECIDED
+        share = Fraction(error) / bound if bound else (INFINITE if error else Fraction(0))
+    return Element(index, k, t, bound, error, Fraction(error) / ulp(t, format), share, state)
+
+
+def _where_overflow_starts(k: float, format: Format) -> Fraction:
+    """The number from which on a correctly rounded result is infinite; an infinity stands for anything beyond it."""
+    edge = format.max + ulp(format.max, format) / 2
+    return edge if k > 0 else -edge
+
+
+def significant(x: Exact, digits: int) -> str:
+    """A rational as a decimal of that many significant digits, rounded to nearest; specials as ``inf``, ``-inf``, ``nan``.
+
+    >>> significant(Fraction(1, 3), 20), significant(Fraction(1, 2), 20), significant(math.inf, 3), significant(Fraction(0), 3)
+    ('0.33333333333333333333', '0.5', 'inf', '0')
+    """
+    if isinstance(x, float) and not math.isfinite(x):
+        return str(x)
+    x = Fraction(x)
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_HALF_EVEN, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+    return str(context.divide(decimal.Decimal(x.numerator), decimal.Decimal(x.denominator)))

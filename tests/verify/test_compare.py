@@ -1,0 +1,100 @@
+"""Elements judged exactly: at the bound, just beyond it, between, and with infinities and NaN."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symattn.formats import get
+from symattn.verify.compare import OUT, UNDECIDED, WITHIN, compare, judge_element, significant
+
+HALF = Fraction(1, 2)
+TINY = Fraction(1, 10**60)
+F32 = get("float32")
+
+
+def state(k, t, r, b, format=F32):
+    return judge_element((0,), k, t, r, b, format).state
+
+
+@pytest.mark.parametrize(
+    "k, t, r, b, want",
+    [
+        (Fraction(1), HALF, Fraction(0), 0.5, WITHIN),  # at the bound
+        (Fraction(1) + TINY, HALF, Fraction(0), 0.5, OUT),  # beyond it by far less than a float shows
+        (Fraction(1), HALF, TINY, 0.5, UNDECIDED),
+        (Fraction(1) - TINY, HALF, TINY, 0.5, WITHIN),
+        (Fraction(1) + TINY, HALF, TINY, 0.5, UNDECIDED),
+        (Fraction(1) + 2 * TINY, HALF, TINY, 0.5, OUT),
+        (HALF, HALF, Fraction(0), 0.0, WITHIN),
+        (HALF + TINY, HALF, Fraction(0), 0.0, OUT),
+        (math.nan, HALF, Fraction(0), 1e9, OUT),
+        (math.nan, HALF, math.inf, 1e9, UNDECIDED),
+        (math.nan, math.nan, Fraction(0), 0.0, WITHIN),
+        (HALF, math.nan, Fraction(0), 1e9, OUT),
+        (-math.inf, -math.inf, Fraction(0), 0.0, WITHIN),
+        (math.inf, -math.inf, Fraction(0), 0.0, OUT),
+        (Fraction(-10000), -math.inf, Fraction(0), 1e9, OUT),
+        (-math.inf, HALF, Fraction(0), 1e9, OUT),
+        (HALF, HALF, math.inf, 1e9, UNDECIDED),
+        (Fraction(10**9), HALF, Fraction(0), math.inf, WITHIN),
+        (Fraction(10**9), HALF, Fraction(0), math.nan, WITHIN),
+    ],
+)
+def test_states(k, t, r, b, want):
+    assert state(k, t, r, b) == want
+
+
+def test_an_infinity_stands_for_what_rounds_to_it():
+    f16 = get("float16")
+    assert state(math.inf, Fraction(70000), Fraction(0), 1.0, f16) == WITHIN
+    assert state(math.inf, Fraction(65519), Fraction(0), 1.0, f16) == WITHIN
+    assert state(math.inf, Fraction(65518), Fraction(0), 1.0, f16) == OUT
+    assert state(-math.inf, Fraction(70000), Fraction(0), 1.0, f16) == OUT
+    assert state(-math.inf, Fraction(-70000), Fraction(0), 1.0, f16) == WITHIN
+    assert state(math.inf, Fraction(470), Fraction(0), 100.0, get("float8_e4m3fn")) == OUT
+
+
+def test_summary_of_a_tensor():
+    kernel = np.array([[1.0, 2.0], [3.0, np.nan]], dtype=np.float32)
+    mid = np.array(
+        [[Fraction(1), Fraction(2) + Fraction(1, 2**23)], [Fraction(3) - Fraction(1, 2**20), Fraction(4)]], dtype=object
+    )
+    c = compare(kernel, mid, mid * 0, np.array([[0.0, 2.0**-22], [2.0**-22, 1.0]]), F32)
+    assert (c.verdict, c.failing, c.undecided, c.total, c.unbounded) == ("fail", 2, 0, 4, 0)
+    assert c.max_error == c.max_ulp == c.max_share == math.inf
+    assert c.worst is not None and c.worst.index == (1, 1)
+    c = compare(kernel[0], mid[0], mid[0] * 0, np.array([0.0, 2.0**-22]), F32)
+    assert (c.verdict, c.max_error, c.max_ulp, c.max_share) == ("pass", Fraction(1, 2**23), HALF, HALF)
+    assert c.worst is not None and c.worst.index == (1,)
+
+
+def test_undecided_is_inconclusive_and_shapes_must_agree():
+    a, t = np.array([1.0]), np.array([HALF], dtype=object)
+    assert compare(a, t, np.array([TINY], dtype=object), np.array([0.5]), F32).verdict == "inconclusive"
+    with pytest.raises(ValueError, match="shapes"):
+        compare(a, t, t, np.zeros(2), F32)
+
+
+@given(st.floats(-1e6, 1e6), st.fractions(-(10**6), 10**6), st.floats(0, 1e6), st.fractions(0, 10))
+def test_a_state_is_right_for_every_value_in_the_enclosure(k, t, b, r):
+    """What is called within (out) is so for both ends of the enclosure."""
+    errors = [abs(Fraction(k) - (t + s * r)) for s in (-1, 1)]
+    s = state(Fraction(k), t, r, b)
+    if s == WITHIN:
+        assert max(errors) <= Fraction(b)
+    elif s == OUT:
+        assert min(errors) > Fraction(b)
+    else:
+        assert max(errors) > Fraction(b) or min(errors) <= Fraction(b)
+
+
+def test_decimals():
+    assert significant(Fraction(2, 3), 5) == "0.66667"
+    assert significant(Fraction(1, 7) * Fraction(10) ** -400, 3) == "1.43E-401"
+    assert significant(math.nan, 3) == "nan"
