@@ -1,0 +1,90 @@
+r"""The LaTeX reading: statements of any program as formulas, in index form and in matrix form.
+
+    index_form(program, statement, letters=None, *, style="latex", batch=(), hidden=(), where=True, constants=True) -> str
+
+``statement`` is a statement of the program or its name. ``letters`` is a table from names of tensors to LaTeX, laid over the
+default one, or :class:`Letters`. ``style`` is ``"latex"``, ``"markdown"`` or a :class:`Style`. Indices in ``batch`` are written
+above (``S^{(h)}_{ij}``), those in ``hidden`` not at all. ``where=False`` leaves the condition out (for a document that says it
+once); ``constants=False`` keeps the letter of a constant such as the scale instead of ``1/\sqrt{d_k}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import sympy as sp
+
+from symattn.program import Program, Statement
+from symattn.readings.typesetting import indexform
+from symattn.readings.typesetting.conditions import condition
+from symattn.readings.typesetting.letters import LATEX, MARKDOWN, Letters, Style, style_of
+from symattn.readings.typesetting.scalars import printer_for
+
+Table = Letters | Mapping[str, str] | None
+Indices = Iterable[sp.Symbol | str]
+
+__all__ = ["LATEX", "MARKDOWN", "Letters", "Style", "condition_form", "index_form", "letter", "scalar_form"]
+
+
+def index_form(
+    program: Program,
+    statement: Statement | str,
+    letters: Table = None,
+    *,
+    style: Style | str = LATEX,
+    batch: Indices = (),
+    hidden: Indices = (),
+    where: bool = True,
+    constants: bool = True,
+) -> str:
+    r"""A whole statement in indices, condition included.
+
+    >>> from symattn.program import indices, size, tensor
+    >>> i, j, c = indices("i j c")
+    >>> s = Statement(tensor("S", i, j), tensor("Q", i, c) * tensor("K", j, c) * tensor("scale"), (c,), where=sp.Le(j, i))
+    >>> p = Program((Statement(tensor("scale"), 1 / sp.sqrt(size("d"))), s), {i: size("n"), j: size("m"), c: size("d")}, ("S",))
+    >>> print(index_form(p, "S"))
+    S_{ij} = \frac{1}{\sqrt{d_k}} \sum_c Q_{ic} K_{jc} \quad\text{where } j \le i
+    """
+    s = _statement(program, statement)
+    printer = printer_for(program, s, letters, style_of(style), _indices(batch), _indices(hidden))
+    return indexform.index_form(indexform.with_constants(program, s) if constants else s, printer, where=where)
+
+
+def scalar_form(
+    program: Program, statement: Statement | str, expr: sp.Expr, letters: Table = None, *, style: Style | str = LATEX
+) -> str:
+    """A scalar expression, written in the order that a statement gives."""
+    return printer_for(program, _statement(program, statement), letters, style_of(style)).tex(expr)
+
+
+def condition_form(
+    program: Program,
+    statement: Statement | str,
+    letters: Table = None,
+    *,
+    style: Style | str = LATEX,
+    batch: Indices = (),
+    hidden: Indices = (),
+) -> str:
+    r"""The condition of a statement in LaTeX, ``j \le i``; empty where it always holds."""
+    s = _statement(program, statement)
+    printer = printer_for(program, s, letters, style_of(style), _indices(batch), _indices(hidden))
+    return "" if s.where == sp.true else condition(s.where, printer)
+
+
+def letter(name: str, letters: Table = None, *, known: Iterable[str] = ()) -> str:
+    r"""The letter of a tensor.
+
+    >>> letter("dWQ"), letter("l")
+    ('dW_Q', '\\ell')
+    """
+    return Letters.of(letters, known).tensor(name).tex()
+
+
+def _statement(program: Program, statement: Statement | str) -> Statement:
+    return program[statement] if isinstance(statement, str) else statement
+
+
+def _indices(names: Indices) -> frozenset[sp.Symbol]:
+    return frozenset(sp.Symbol(a, integer=True) if isinstance(a, str) else a for a in names)

@@ -1,0 +1,222 @@
+r"""How names and operators look: the styles, and the table from names of tensors and sizes to LaTeX letters.
+
+A name that the table does not hold is taken apart by rule: ``dS`` is a gradient, ``Q_t`` a tangent (``\dot{Q}``), ``P0`` and
+``W_out`` carry a subscript, Greek names become Greek letters, any other word is set upright.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from symattn.errors import UnknownNameError, nearest
+
+
+@dataclass(frozen=True)
+class Style:
+    r"""The operators and macros of one kind of LaTeX.
+
+    Parameters
+    ----------
+    name
+        What the style is called.
+    transpose, hadamard
+        The superscript of a transposed matrix; the sign of the entrywise product (``\circ`` or ``\odot``).
+    named
+        The macro that sets a function's name; GitHub's Markdown rejects ``\operatorname``.
+    thin
+        The thin space; Markdown takes the backslash of ``\,`` away.
+    less, greater
+        The signs of order; ``<`` may start a tag in Markdown.
+
+    >>> LATEX.function("softmax"), MARKDOWN.function("softmax")
+    ('\\operatorname{softmax}', '\\mathrm{softmax}')
+    """
+
+    name: str = "latex"
+    transpose: str = r"\top"
+    hadamard: str = r"\circ"
+    named: str = r"\operatorname"
+    thin: str = r"\,"
+    less: str = "<"
+    greater: str = ">"
+
+    def function(self, name: str) -> str:
+        """The name of a function that LaTeX has no macro for."""
+        return f"{self.named}{{{name}}}"
+
+
+LATEX = Style()
+MARKDOWN = Style(name="markdown", named=r"\mathrm", thin=r"\thinspace ", less=r"\lt", greater=r"\gt")
+STYLES: Mapping[str, Style] = {"latex": LATEX, "markdown": MARKDOWN}
+
+
+def style_of(style: Style | str) -> Style:
+    r"""A style, given itself or its name.
+
+    Raises
+    ------
+    UnknownNameError
+        When no style has this name.
+
+    >>> style_of("markdown").named
+    '\\mathrm'
+    """
+    if isinstance(style, Style):
+        return style
+    if style not in STYLES:
+        raise UnknownNameError(f"no LaTeX style is called {style!r}. {nearest(style, STYLES)}")
+    return STYLES[style]
+
+
+def script(sign: str, tex: str) -> str:
+    r"""A subscript or a superscript, braces only where they are needed.
+
+    >>> script("_", "i"), script("_", "ij"), script("^", "")
+    ('_i', '_{ij}', '')
+    """
+    return (sign + tex if len(tex) == 1 else f"{sign}{{{tex}}}") if tex else ""
+
+
+@dataclass(frozen=True)
+class Letter:
+    r"""A letter with what stands around it: ``dW_Q`` has prefix ``d``, base ``W`` and sub ``Q``.
+
+    >>> Letter("W", "Q", "d").tex(), Letter("W", "Q").tex(indices="ac"), Letter("S").tex(batch="h", indices="ij")
+    ('dW_Q', '(W_Q)_{ac}', 'S^{(h)}_{ij}')
+    """
+
+    base: str
+    sub: str = ""
+    prefix: str = ""
+
+    @property
+    def gradient(self) -> bool:
+        """Whether a prefix stands before the base; such a name is set apart from its neighbours by a thin space."""
+        return bool(self.prefix)
+
+    def tex(self, batch: str = "", indices: str = "", raised: str = "") -> str:
+        """The letter with batch indices in a superscript, ``raised`` (a transpose) behind them, and indices as subscripts."""
+        top = (f"({batch})" if batch else "") + raised
+        if not self.sub:
+            return self.prefix + self.base + script("^", top) + script("_", indices)
+        core = self.prefix + self.base + script("_", self.sub) + script("^", top)
+        return f"({core}){script('_', indices)}" if indices else core
+
+
+GREEK = frozenset(
+    re.findall(
+        r"\w+",
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
+        "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega",
+    )
+)
+
+TENSORS: Mapping[str, str] = {
+    "WQ": "W_Q",
+    "WK": "W_K",
+    "WV": "W_V",
+    "WO": "W_O",
+    "Emb": r"\mathcal{E}",
+    "tok": "t",
+    "doc": r"\mathrm{doc}",
+    "scale": r"\alpha",
+    "slope": r"\mu",
+    "sink": "b",
+    "bias": r"\beta",
+    "l": r"\ell",
+    "m": "m",
+    "lam": r"\lambda",
+    "lamda": r"\lambda",
+    "eps": r"\varepsilon",
+    "cap": r"\gamma",
+    "softcap": r"\gamma",
+    "dropout_p": r"p_{\mathrm{drop}}",
+    "dropout_mask": r"\Delta",
+}
+SYMBOLS: Mapping[str, str] = {
+    "d": "d_k",
+    "dv": "d_v",
+    "dmodel": r"d_{\mathrm{model}}",
+    "Hkv": r"H_{\mathrm{kv}}",
+    "vocab": r"n_{\mathrm{vocab}}",
+}
+
+
+@dataclass(frozen=True)
+class Letters:
+    r"""The table from names to letters: one for tensors and scalar parameters, one for indices and sizes.
+
+    Parameters
+    ----------
+    tensors, symbols
+        Name -> LaTeX, with at most one subscript (``W_Q``); what they do not hold is read off the name by rule.
+    known
+        Names of tensors: ``d`` before one of them is its gradient.
+
+    >>> letters = Letters()
+    >>> letters.tensor("dS").tex(indices="ij"), letters.tensor("WQ_t").tex(), letters.tensor("P0").tex(), letters.symbol("d")
+    ('dS_{ij}', '\\dot{W}_Q', 'P_0', 'd_k')
+    """
+
+    tensors: Mapping[str, str] = field(default_factory=lambda: dict(TENSORS))
+    symbols: Mapping[str, str] = field(default_factory=lambda: dict(SYMBOLS))
+    known: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, letters: Letters | Mapping[str, str] | None, known: Iterable[str] = ()) -> Letters:
+        """The default table with the rows of ``letters`` put over it (a mapping holds names of tensors)."""
+        if not isinstance(letters, Letters):
+            letters = cls(tensors={**TENSORS, **(letters or {})})
+        return replace(letters, known=letters.known | frozenset(known))
+
+    def tensor(self, name: str) -> Letter:
+        """The letter of a tensor or a scalar parameter."""
+        if name in self.tensors:
+            return _split(self.tensors[name])
+        if name.endswith("_t") and len(name) > 2:
+            inner = self.tensor(name[:-2])
+            return replace(inner, base=rf"\dot{{{inner.base}}}")
+        if self._is_gradient(name):
+            inner = self.tensor(name[1:])
+            return replace(inner, prefix="d" + inner.prefix)
+        return self._by_rule(name)
+
+    def symbol(self, name: str) -> str:
+        """The LaTeX of an index or a size."""
+        return (_split(self.symbols[name]) if name in self.symbols else self._by_rule(name)).tex()
+
+    def _is_gradient(self, name: str) -> bool:
+        inner = name[1:]
+        return name[:1] == "d" and bool(inner) and (inner in self.known or inner in self.tensors or inner[0].isupper())
+
+    def _by_rule(self, name: str) -> Letter:
+        bare = name.rstrip("'")
+        prime = name[len(bare) :]
+        if re.fullmatch(r"[A-Za-z]", bare):
+            return Letter(bare + prime)
+        if bare in GREEK:
+            return Letter(rf"\{bare}{prime}")
+        match = re.fullmatch(r"([A-Za-z]+)_?([0-9]+)", bare) or re.fullmatch(r"([A-Za-z]+)_(\w+)", bare)
+        match = match or re.fullmatch(r"([A-Za-z])([A-Za-z])", bare)
+        if match:
+            outer = self.tensor(match[1]) if match[1] in self.tensors else self._by_rule(match[1])
+            sub = match[2] if re.fullmatch(r"\d+|[A-Za-z]", match[2]) else _upright(match[2])
+            return Letter(outer.base + prime, f"{outer.sub},{sub}" if outer.sub else sub, outer.prefix)
+        return Letter(_upright(bare) + prime)
+
+
+def _upright(word: str) -> str:
+    return rf"\mathrm{{{word}}}".replace("_", r"\_")
+
+
+def _split(tex: str) -> Letter:
+    r"""``W_Q`` and ``W_{Q}`` as base and subscript; an underscore inside braces does not count."""
+    depth = 0
+    for at, sign in enumerate(tex):
+        depth += (sign == "{") - (sign == "}")
+        if sign == "_" and not depth and (not at or tex[at - 1] != "\\"):
+            sub = tex[at + 1 :]
+            return Letter(tex[:at], sub[1:-1] if sub.startswith("{") and sub.endswith("}") else sub)
+    return Letter(tex)
