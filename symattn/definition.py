@@ -1,0 +1,285 @@
+"""What an attention variant says: its conventions as named fields, and the program that they make.
+
+Nothing is implied: where shipped kernels differ, a field says which reading holds, its default is the first choice of the
+table below, and :meth:`Definition.conventions` records every one of them for reports and derivations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+
+from symattn.errors import DefinitionError, nearest
+from symattn.fields import RESERVED
+from symattn.grammar import parameters_of
+from symattn.indexed import Table
+from symattn.program import Program
+from symattn.settings import read_field
+
+CONDITIONAL = frozenset({"slope", "bias", "sink", "doc", "len", "drop", "p", "tok", "X", "C", "WQ", "WK", "WV", "WO", "Emb"})
+
+
+@dataclass(frozen=True)
+class Definition:
+    """``O = softmax(scale * Q K^T) V`` with everything that a variant changes, as named fields.
+
+    Every field takes a Python value or its text (``window=(4, 0)`` or ``"4,0"``); numbers are kept exactly.
+
+    Parameters
+    ----------
+    heads, kv_heads
+        Number of query heads and of key/value heads. None: taken from the arrays, and a single head in formulas.
+    start
+        ``"qkv"``: Q, K and V are given; ``"x"``: they are projections of X; ``"tokens"``: X is looked up in an embedding table.
+    cross
+        K and V are projections of a second source, the memory C (with ``start`` x or tokens).
+    output_projection
+        The heads' outputs are combined by W_O; ``out`` is the result.
+    causal
+        None; ``"top-left"``: j <= i; ``"bottom-right"``: j <= i + m - n; an integer k: j <= i + k. True means top-left.
+    window
+        ``(left, right)``, measured from i + offset of the causal alignment; None or -1 is unlimited.
+    window_counts
+        ``"keys"``: i - j < left (the query's own position counts); ``"distance"``: i - j <= left. Right is always a distance.
+    window_alignment
+        The alignment that windows and ALiBi are measured from; None: the causal one, bottom-right where not causal.
+    prefix
+        The first keys are visible to every query: j <= i or j < prefix. A number, or the name of an input.
+    document
+        doc_q[i] == doc_k[j], for given document numbers.
+    key_lengths
+        Keys from a given length on are padding; bottom-right is then measured from this length.
+    attn_mask, mask_axes, mask_polarity
+        A given ``"boolean"`` or ``"additive"`` mask, which of b, h, i, j it carries (None: all, or what a given array shows), and
+        whether True means attend or drop. -inf in an additive mask drops the key.
+    bias, bias_axes
+        A given, finite bias added to the score.
+    softcap
+        ``softcap * tanh(score / softcap)``, before the mask. A number, or the name of an input.
+    alibi, alibi_slopes, alibi_distance
+        ``-slope_h * (i - j)``; slopes ``"given"``, ``"power"``: 2^(-8(h+1)/H), ``"interleaved"``: the published set for head
+        counts that are no power of two; ``"absolute"``: -slope_h * |i - j|.
+    sink
+        A learned logit per head in the denominator.
+    empty_row
+        The output of a query without keys: ``"zero"``, ``"nan"``, ``"uniform"`` (mean of V over all keys), ``"error"``.
+        Its LSE is -inf.
+    grouping
+        Query head h reads key/value head h // (H/H_kv) (``"interleaved"``) or h mod H_kv (``"tiled"``).
+    scale
+        None: 1/sqrt(d). Else a number or text in n, m, d, dv and parameters.
+    lse, lse_base
+        Whether the log-sum-exp is an output, and its base.
+    dropout, dropout_p
+        A given keep-mask and rate: kept weights are multiplied by 1/(1 - p).
+    score, mask
+        One's own: text (see :mod:`symattn.grammar`) or SymPy in ``s i j h b n m d`` and parameters. ``s`` is the score so far,
+        scaled and capped.
+    params
+        Exact values of parameters: a number, a list (one per head), or ``"head"`` for an unbound one that has a value per head.
+
+    Raises
+    ------
+    DefinitionError
+        On a value that a field does not allow and on fields that contradict each other.
+    GrammarError, LimitError
+        On text outside the grammar.
+
+    >>> print(Definition(causal="top-left", lse=False).program())
+    R[i, j] = sum over c of K[j, c]*Q[i, c]   where j <= i
+    scale = 1/sqrt(d)
+    S[i, j] = scale*R[i, j]   where j <= i
+    m[i] = max over j of S[i, j]   where j <= i
+    E[i, j] = exp(S[i, j] - m[i])   where j <= i
+    l[i] = sum over j of E[i, j]   where j <= i
+    P[i, j] = E[i, j]/l[i]   where j <= i
+    O[i, e] = sum over j of P[i, j]*V[j, e]   where j <= i
+    """
+
+    heads: int | None = None
+    kv_heads: int | None = None
+    start: str = "qkv"
+    cross: bool = False
+    output_projection: bool = False
+    causal: str | int | None = None
+    window: tuple[int | None, int | None] | None = None
+    window_counts: str = "keys"
+    window_alignment: str | int | None = None
+    prefix: int | str | None = None
+    document: bool = False
+    key_lengths: bool = False
+    attn_mask: str | None = None
+    mask_axes: str | None = None
+    mask_polarity: str = "attend"
+    bias: bool = False
+    bias_axes: str | None = None
+    softcap: Fraction | str | None = None
+    alibi: bool = False
+    alibi_slopes: str = "given"
+    alibi_distance: str = "signed"
+    sink: bool = False
+    empty_row: str = "zero"
+    grouping: str = "interleaved"
+    scale: sp.Expr | None = None
+    lse: bool = True
+    lse_base: str = "e"
+    dropout: bool = False
+    dropout_p: Fraction | str | None = None
+    score: sp.Expr | None = None
+    mask: sp.Basic | None = None
+    params: Mapping[str, Any] = Table()
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            object.__setattr__(self, f.name, read_field(f.name, getattr(self, f.name)))
+        if self.prefix is not None and self.causal is None:
+            object.__setattr__(self, "causal", "top-left")
+        lists = [len(v) for v in self.params.values() if isinstance(v, tuple)]
+        if self.heads is None and lists:
+            object.__setattr__(self, "heads", lists[0])
+        if self.kv_heads is not None and self.heads is None:
+            object.__setattr__(self, "heads", self.kv_heads)
+        if self.heads is not None and self.kv_heads is None:
+            object.__setattr__(self, "kv_heads", self.heads)
+        _refuse_contradictions(self)
+        _check_parameters(self)
+
+    @classmethod
+    def of(cls, **values: Any) -> Definition:
+        """A definition from field values, with an error that names the nearest field where one does not exist."""
+        known = {f.name for f in fields(cls)}
+        for name in values:
+            if name not in known:
+                raise DefinitionError(f"a definition has no field {name!r}. {nearest(name, known)}")
+        return cls(**values)
+
+    def replace(self, **changes: Any) -> Definition:
+        """The definition with some fields changed.
+
+        >>> Definition(heads=4, kv_heads=2).replace(causal="top-left", heads=2).kv_heads
+        2
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        if "heads" in changes and "kv_heads" not in changes and self.kv_heads == self.heads:
+            values["kv_heads"] = None
+        return Definition.of(**{**values, **changes})
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The fields that are not at their default.
+
+        >>> Definition(softcap=20, heads=2).changed
+        {'heads': 2, 'kv_heads': 2, 'softcap': Fraction(20, 1)}
+        """
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+
+    @property
+    def core(self) -> Definition:
+        """The attention of given Q, K, V that this definition contains: without projections, embedding and W_O."""
+        return self.replace(start="qkv", cross=False, output_projection=False)
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of all parameters that the fields read, bound or not, sorted."""
+        found: set[str] = set()
+        for e in (self.score, self.mask, self.scale):
+            if e is not None:
+                found |= set(parameters_of(e))
+        found |= {x for x in (self.softcap, self.prefix, self.dropout_p) if isinstance(x, str)}
+        return tuple(sorted(found))
+
+    @property
+    def unbound(self) -> tuple[str, ...]:
+        """The parameters that ``params`` gives no value: they are inputs."""
+        return tuple(p for p in self.parameters if self.params.get(p, "head") == "head")
+
+    def program(self, batch: bool = False) -> Program:
+        """The statements of this definition, for all sizes; with a batch axis where ``batch`` is true.
+
+        The outputs are ``O`` (``Y`` after W_O) and, where ``lse`` is true, ``L``.
+        """
+        from symattn.building import build
+
+        return build(self, batch)
+
+    def conventions(self) -> dict[str, str]:
+        """Every convention, in words: what reports and derivations record.
+
+        >>> Definition(causal="bottom-right").conventions()["causal"]
+        'bottom-right: j <= i + m - n'
+        """
+        from symattn.conventions import record
+
+        return record(self)
+
+    def __repr__(self) -> str:
+        return f"Definition({', '.join(f'{name}={_shown(value)}' for name, value in self.changed.items())})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return str(value)
+    return repr(str(value)) if isinstance(value, (str, sp.Basic)) else repr(value)
+
+
+def _refuse_contradictions(d: Definition) -> None:
+    """Fields that cannot hold together."""
+
+    def refuse(when: object, why: str) -> None:
+        if when:
+            raise DefinitionError(why)
+
+    if d.heads is not None and d.kv_heads is not None:
+        refuse(d.heads % d.kv_heads, f"kv_heads must divide heads, got heads={d.heads}, kv_heads={d.kv_heads}")
+    refuse(
+        d.cross and d.start == "qkv", "cross=True says which source K and V are projected from; with start='qkv' they are given"
+    )
+    refuse(d.mask_axes and not d.attn_mask, "mask_axes describes a given mask: set attn_mask to 'boolean' or 'additive'")
+    refuse(
+        d.attn_mask == "additive" and d.mask_polarity == "drop",
+        "mask_polarity is about boolean masks; in an additive mask -inf drops the key",
+    )
+    refuse(d.bias_axes and not d.bias, "bias_axes describes a given bias: set bias=True")
+    refuse(d.alibi_slopes != "given" and not d.alibi, f"alibi_slopes={d.alibi_slopes!r} needs alibi=True")
+    refuse(d.alibi_distance != "signed" and not d.alibi, f"alibi_distance={d.alibi_distance!r} needs alibi=True")
+    refuse(d.dropout_p is not None and not d.dropout, "dropout_p needs dropout=True (and a given keep-mask)")
+    if isinstance(d.dropout_p, Fraction):
+        refuse(not 0 <= d.dropout_p < 1, f"dropout_p is at least 0 and below 1, got {d.dropout_p}")
+    refuse(
+        d.sink and d.empty_row in ("nan", "uniform"),
+        f"empty_row={d.empty_row!r} contradicts sink=True: with a sink the denominator of an empty row is not 0, its output is 0",
+    )
+    if d.window is not None and d.window_counts == "keys":
+        refuse(d.window[0] == 0, "a window of 0 keys on the left is empty: window_counts='keys' counts the query's own position")
+    refuse(d.key_lengths and isinstance(d.causal, int), "with key_lengths causal is top-left or bottom-right, not a fixed offset")
+
+
+def _check_parameters(d: Definition) -> None:
+    """Names of parameters: none that a tensor has, none bound without being read, lists of the right length."""
+    used = {
+        "slope": d.alibi, "bias": d.bias, "sink": d.sink, "len": d.key_lengths, "drop": d.dropout, "p": d.dropout,
+        "doc": d.document, "tok": d.start == "tokens", "Emb": d.start == "tokens", "X": d.start != "qkv", "C": d.cross,
+        "WQ": d.start != "qkv", "WK": d.start != "qkv", "WV": d.start != "qkv", "WO": d.output_projection,
+    }  # fmt: skip
+    for name in d.parameters:
+        if name in RESERVED and used.get(name, True):
+            raise DefinitionError(
+                f"{name!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
+            )
+    for name, value in d.params.items():
+        if name not in d.parameters:
+            raise DefinitionError(f"params binds {name!r}, which nothing reads. {nearest(name, d.parameters)}")
+        if isinstance(value, tuple):
+            if len(value) != (d.heads or 1):
+                raise DefinitionError(
+                    f"parameter {name} has {len(value)} values, one per head, and there are {d.heads or 1} heads"
+                )
+            if name in (d.softcap, d.prefix, d.dropout_p) or (d.scale is not None and name in parameters_of(d.scale)):
+                raise DefinitionError(f"parameter {name} is one number, not one per head")
+    if isinstance(d.softcap, str) and isinstance(d.params.get(d.softcap), Fraction) and d.params[d.softcap] <= 0:
+        raise DefinitionError(f"softcap is positive, got {d.softcap} = {d.params[d.softcap]}")

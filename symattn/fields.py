@@ -1,0 +1,98 @@
+"""The names of tensors: the letter that a program and a page use, and the field name that users, files and JSON use.
+
+``O`` is for display, ``out`` is the name in every mapping, file and report; the gradient of ``Q`` is ``dQ`` and ``grad_query``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from symattn.errors import UnknownNameError, nearest
+
+
+class Field(NamedTuple):
+    """A tensor: its letter, its field name, and its axes in the layout of fields (``bhsd``)."""
+
+    letter: str
+    field: str
+    axes: str
+    """b batch, H heads, K key and value heads, i query, j key, c and e channels; ``*`` as given."""
+
+
+ROWS: tuple[Field, ...] = (
+    Field("Q", "query", "bHic"),
+    Field("K", "key", "bKjc"),
+    Field("V", "value", "bKje"),
+    Field("X", "x", "bia"),
+    Field("C", "memory", "bju"),
+    Field("Emb", "embedding", "*"),
+    Field("tok", "tokens", "bp"),
+    Field("WQ", "w_q", "*"),
+    Field("WK", "w_k", "*"),
+    Field("WV", "w_v", "*"),
+    Field("WO", "w_o", "*"),
+    Field("M", "attn_mask", "*"),
+    Field("B", "attn_mask", "*"),
+    Field("bias", "bias", "*"),
+    Field("slope", "alibi_slopes", "H"),
+    Field("sink", "sinks", "H"),
+    Field("doc", "doc", "bi"),
+    Field("doc_q", "doc_q", "bi"),
+    Field("doc_k", "doc_k", "bj"),
+    Field("len", "key_lengths", "b"),
+    Field("drop", "dropout_mask", "bHij"),
+    Field("p", "dropout_p", ""),
+    Field("R", "raw_scores", "bHij"),
+    Field("S", "scaled_scores", "bHij"),
+    Field("A", "capped_scores", "bHij"),
+    Field("Z", "scores", "bHij"),
+    Field("P", "weights", "bHij"),
+    Field("L", "lse", "bHi"),
+    Field("O", "out", "bHie"),
+    Field("Y", "out", "bif"),
+)
+
+BY_LETTER: Mapping[str, Field] = {row.letter: row for row in ROWS}
+HELPERS = ("scale", "m", "m0", "E", "E0", "l", "lk", "P0", "Pd", "O0", "N", "U", "cnt", "D", "slope_a", "slope_b")
+"""Tensors of a program that have no field name."""
+
+RESERVED = (
+    frozenset(BY_LETTER) | frozenset(HELPERS) | frozenset("d" + x for x in (*BY_LETTER, *HELPERS)) | {"dv", "H", "Hkv", "G"}
+)
+"""Names that a parameter of a score cannot have (``slope`` and ``bias`` only where the definition has them)."""
+
+INPUT_FIELDS = frozenset(
+    {"query", "key", "value", "x", "memory", "embedding", "tokens", "w_q", "w_k", "w_v", "w_o", "attn_mask", "bias"}
+    | {"alibi_slopes", "sinks", "doc", "doc_q", "doc_k", "key_lengths", "dropout_mask", "dropout_p", "grad_out", "grad_lse"}
+)
+
+
+def field_of(letter: str) -> str:
+    """The field name of a tensor, or of its gradient.
+
+    >>> field_of("Q"), field_of("dQ"), field_of("L"), field_of("dB"), field_of("dO")
+    ('query', 'grad_query', 'lse', 'grad_attn_mask', 'grad_out')
+    """
+    if letter in BY_LETTER:
+        return BY_LETTER[letter].field
+    if letter.startswith("d") and letter[1:] in BY_LETTER:
+        return "grad_" + BY_LETTER[letter[1:]].field
+    return letter if not letter.startswith("d") else "grad_" + letter[1:]
+
+
+def letter_of(field: str, letters: Mapping[str, object] | tuple[str, ...] | frozenset[str]) -> str:
+    """The tensor among ``letters`` (a program's) that a field name stands for.
+
+    Raises
+    ------
+    UnknownNameError
+        When none of them has this field name.
+
+    >>> letter_of("attn_mask", ("Q", "B")), letter_of("grad_out", ("dY",))
+    ('B', 'dY')
+    """
+    for letter in sorted(letters):
+        if field_of(letter) == field and not (letter in ("O", "dO") and letter.replace("O", "Y") in letters):
+            return letter
+    raise UnknownNameError(f"no tensor here has the name {field!r}. {nearest(field, {field_of(x) for x in letters})}")
