@@ -40,9 +40,8 @@ class Arithmetic:
         Format that statements which are neither outputs nor helpers are rounded to.
     aux
         Format of helpers (statements marked ``aux``: row maximum, exponentials, their sum).
-    output, gradient_output, lse
-        Formats of outputs: of those before the first incoming gradient is read, of those after it, of those with a logarithm.
-        ``gradient_output`` None: as ``output``.
+    output, lse
+        Formats of outputs: of those without a logarithm, and of those with one.
     probability, gradient
         What an intermediate operand of a matrix product is rounded to when read: one that is certainly not negative
         (weights), and any other (dS). None: as it is stored.
@@ -96,7 +95,6 @@ class Arithmetic:
     aux: str
     output: str
     lse: str
-    gradient_output: str | None = None
     probability: str | None = None
     gradient: str | None = None
     operand: str | None = None
@@ -202,8 +200,6 @@ class Arithmetic:
         if self.operand:
             parts.append(f"inputs read as {self.operand}")
         parts += [f"out {self.output}", f"lse {self.lse}"]
-        if self.gradient_output:
-            parts.append(f"gradients {self.gradient_output}")
         parts.append(f"exp {self.function_errors('exp'):.2g}")
         for label, value in (("tile", self.tile), ("depth", self.depth), ("dQ grows in", self.dq_accumulate)):
             if value is not None:
@@ -223,9 +219,9 @@ class Arithmetic:
 
 FORMAT_FIELDS = (
     *("input", "accumulate", "compute", "store", "aux", "output", "lse"),
-    *("gradient_output", "probability", "gradient", "operand", "dq_accumulate"),
+    *("probability", "gradient", "operand", "dq_accumulate"),
 )
-OPTIONAL_FORMATS = frozenset(("gradient_output", "probability", "gradient", "operand", "dq_accumulate"))
+OPTIONAL_FORMATS = frozenset(("probability", "gradient", "operand", "dq_accumulate"))
 REQUIRED = ("name", "input", "accumulate", "compute", "store", "aux", "output", "lse")
 _SHORT = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
