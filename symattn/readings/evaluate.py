@@ -1,0 +1,322 @@
+"""The evaluator of programs over number tables: one for exact numbers, mpmath numbers and balls.
+
+Only points inside ``where`` are evaluated. A read is gathered for all points at once and one compiled function is mapped over
+them; a sum of products goes to the table's matrix product (``contraction.py``), also when masked: an operand is 0 outside its
+mask, and elements that a NaN or an infinity touches are summed point by point, so that nothing leaks out of a masked place.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sympy as sp
+
+from symattn.errors import InputValueError, UndecidedError
+from symattn.numbers import exact_array
+from symattn.program import Program, Statement, name_of, reads, subscripts_of
+from symattn.readings.code import compiled, constant
+from symattn.readings.contraction import Contraction, Placed, contraction, place
+from symattn.readings.domain import NO, OPEN, OUTSIDE, YES, Mask, Points, grid, masks_of, solvable, solved
+from symattn.readings.sizes import check_names, find_sizes, size_value
+from symattn.readings.subscripts import Grid, Subscripts, loose_symbols
+from symattn.readings.tables import NumberTable, Objects
+
+Bools = npt.NDArray[np.bool_]
+
+
+def evaluate_over(
+    program: Program, inputs: Mapping[str, object], table: NumberTable, sizes: Mapping[sp.Symbol | str, int] | None = None
+) -> dict[str, Objects]:
+    """Every tensor of a program, inputs included, as object arrays of one number type.
+
+    Parameters
+    ----------
+    program
+        Any program.
+    inputs
+        An array of exact numbers, or anything that ``exact_array`` takes, for every input.
+    table
+        The number type.
+    sizes
+        Sizes that no input shows.
+
+    Raises
+    ------
+    ShapeError, UnknownNameError, InputValueError
+        When the inputs do not fit the program, or a look-up inside ``where`` is out of range.
+    UndecidedError
+        When a condition depends on numbers that do not decide it.
+    """
+    check_names(program, inputs)
+    exact = {n: exact_array(v) for n, v in inputs.items()}
+    found = find_sizes(program, {n: v.shape for n, v in exact.items()}, sizes)
+    return _Run(program, table, exact, found).run()
+
+
+class _Run:
+    """One evaluation of a program: what is known so far, and how the next statement follows from it."""
+
+    def __init__(
+        self, program: Program, table: NumberTable, exact: Mapping[str, Objects], sizes: Mapping[sp.Symbol, int]
+    ) -> None:
+        self.program = program
+        self.table = table
+        self.sizes = sizes
+        self.zero, self.one = table.number(0), table.number(1)
+        self.known: dict[str, Objects] = {
+            n: self._array([table.number(x) for x in v.ravel().tolist()], v.shape) for n, v in exact.items()
+        }
+        self.subscripts = Subscripts(self.integers, sizes)
+        self._integers: dict[str, npt.NDArray[np.int64] | None] = {}
+        self._size: dict[sp.Symbol, int] = {}
+
+    def run(self) -> dict[str, Objects]:
+        out = dict(self.known)
+        for s in self.program:
+            value = self.statement(s)
+            out[s.name] = value
+            settled = s.range_only and self.table.settle is not NumberTable.settle
+            self.known[s.name] = (
+                self._array([self.table.settle(x) for x in value.ravel().tolist()], value.shape) if settled else value
+            )
+        return out
+
+    # sizes, integers, arrays
+
+    def size(self, a: sp.Symbol) -> int:
+        if a not in self._size:
+            self._size[a] = size_value(self.program.dims[a], self.sizes)
+        return self._size[a]
+
+    def shape(self, axes: Sequence[sp.Symbol]) -> tuple[int, ...]:
+        return tuple(self.size(a) for a in axes)
+
+    def integers(self, name: str) -> npt.NDArray[np.int64] | None:
+        """A tensor as int64 array where all its numbers are integers, else None."""
+        if name not in self._integers:
+            array = self.known[name]
+            found: list[int] = []
+            for x in array.ravel().tolist():
+                v = self.table.integer(x)
+                if v is None or not -(2**62) < v < 2**62:
+                    break
+                found.append(v)
+            self._integers[name] = np.array(found, dtype=np.int64).reshape(array.shape) if len(found) == array.size else None
+        return self._integers[name]
+
+    def _array(self, values: Sequence[Any], shape: Sequence[int]) -> Objects:
+        out = np.empty(len(values), dtype=object)
+        out[:] = values
+        return out.reshape(shape)
+
+    def _filled(self, shape: Sequence[int], value: Any) -> Objects:
+        return self._array([value] * int(np.prod(shape, dtype=np.int64)), shape)
+
+    # one statement
+
+    def statement(self, s: Statement) -> Objects:
+        scatter = solvable(s, self.subscripts)
+        if scatter is not None:
+            return self.scattered(s, *scatter)
+        masks = masks_of(s, s.conditions, self.size, self.subscripts, self.judge)
+        if not s.over or s.reduce != "sum":
+            return self.direct(s, s.expr, masks)
+        parts = [(t, contraction(s, t, self.size)) for t in sp.Add.make_args(s.expr)]
+        if not any(c for _, c in parts):
+            return self.direct(s, s.expr, masks)
+        try:
+            values = [self.direct(s, t, masks) if c is None else self.contracted(s, t, c, masks) for t, c in parts]
+        except UndecidedError:  # a factor that is evaluated alone may be so where the whole statement is not
+            return self.direct(s, s.expr, masks)
+        out = values[0]
+        for v in values[1:]:
+            out = self._array(list(map(operator.add, out.ravel().tolist(), v.ravel().tolist())), out.shape)
+        return out
+
+    def scattered(self, s: Statement, a: sp.Symbol, value: sp.Expr, condition: sp.Basic) -> Objects:
+        """``where a = I``: the other indices are looped over and a is computed."""
+        masks = masks_of(s, [c for c in s.conditions if c is not condition], self.size, self.subscripts, self.judge)
+        axes = [b for b in s.domain if b != a]
+        points = grid(axes, self.shape(axes), [m for m in masks if a not in m.axes])
+        at, bad = self.subscripts.value(value, points.at)
+        if bad is not None and np.any(bad):
+            raise InputValueError(f"{s.name}: a look-up in `{value}` is out of range, in `{s}`")
+        points = solved(points, a, self.size(a), at)
+        for m in (m for m in masks if a in m.axes):
+            keep = m.keep[tuple(points.at[b] for b in m.axes)]
+            points = Points({k: v[keep] for k, v in points.at.items()}, int(keep.sum()))
+        return self.reduced(s, points, self.values(s.expr, points, s))
+
+    def direct(self, s: Statement, expr: sp.Expr, masks: Sequence[Mask]) -> Objects:
+        """Point by point."""
+        points = grid(s.domain, self.shape(s.domain), masks)
+        return self.reduced(s, points, self.values(expr, points, s))
+
+    def reduced(self, s: Statement, points: Points, values: Sequence[Any]) -> Objects:
+        """The values at the points gathered into the target."""
+        shape = self.shape(s.indices)
+        t = self.table
+        empty = self.zero
+        if s.over:
+            empty = {"sum": self.zero, "prod": self.one, "max": t.negative_infinity}[s.reduce]
+        out = self._filled(shape, empty).ravel()
+        if points.count:
+            flat = (
+                np.ravel_multi_index([points.at[a] for a in s.indices], shape)
+                if shape
+                else np.zeros(points.count, dtype=np.int64)
+            )
+            if not s.over:
+                for k, v in zip(flat.tolist(), values, strict=True):
+                    out[k] = v
+            else:
+                reduce = {"sum": t.add, "prod": t.multiply, "max": t.largest}[s.reduce]
+                if np.any(flat[1:] < flat[:-1]):
+                    order = np.argsort(flat, kind="stable")
+                    flat, values = flat[order], [values[k] for k in order.tolist()]
+                starts = [0, *(np.flatnonzero(flat[1:] != flat[:-1]) + 1).tolist(), points.count]
+                for b, e in itertools.pairwise(starts):
+                    out[flat[b]] = reduce(values[b:e])
+        return out.reshape(shape)
+
+    # values at points
+
+    def values(self, expr: sp.Expr, points: Points, s: Statement | None) -> list[Any]:
+        """An expression at every point; a look-up out of range is NaN where no statement is given, else an error."""
+        if not points.count:
+            return []
+        t = self.table
+        rd = reads(expr)
+        symbols = tuple(sorted(loose_symbols(expr), key=str))
+        columns = [self.column(x, points, s) for x in rd] + [self.numbers(a, points) for a in symbols]
+        f, constants = compiled(expr, (*rd, *symbols), t.namespace)
+        fixed = [constant(c, t.namespace) for c in constants]
+        if not columns:
+            return [f(*fixed)] * points.count
+        if fixed:
+            return list(map(lambda *x: f(*fixed, *x), *columns))
+        return list(map(f, *columns))
+
+    def column(self, x: sp.Basic, points: Points, s: Statement | None) -> list[Any]:
+        """A tensor at every point."""
+        array = self.known[name_of(x)]
+        if not subscripts_of(x):
+            return [array[()]] * points.count
+        where, bad = self.subscripts.locate(x, array.shape, points.at)
+        got = np.broadcast_to(array[where], (points.count,))
+        if bad is not None and np.any(bad):
+            out = np.broadcast_to(bad, (points.count,))
+            if s is not None:
+                k = int(np.flatnonzero(out)[0])
+                place = ", ".join(f"{a}={int(v[k])}" for a, v in points.at.items())
+                raise InputValueError(f"{s.name}: `{x}` looks outside {name_of(x)} of shape {array.shape} at {place}, in `{s}`")
+            got = np.where(out, self._filled((), self.table.nan), got)
+        return got.tolist()
+
+    def numbers(self, a: sp.Symbol, points: Points) -> list[Any]:
+        """An index or a size as numbers of the type."""
+        v = self.subscripts.symbol(a, points.at)
+        if np.ndim(v) == 0:
+            return [self.table.number(int(v))] * points.count
+        ladder = [self.table.number(k) for k in range(int(v.max()) + 1)]
+        return [ladder[k] for k in v.tolist()]
+
+    def judge(self, condition: sp.Basic, at: Grid, count: int) -> list[int]:
+        """The state of a condition that reads numbers, at every point."""
+        states: npt.NDArray[np.int8] = np.full(count, YES, dtype=np.int8)
+        for x in reads(condition):
+            if subscripts_of(x):
+                _, bad = self.subscripts.locate(x, self.known[name_of(x)].shape, at)
+                if bad is not None:
+                    states[np.broadcast_to(bad, (count,))] = OUTSIDE
+        good = np.flatnonzero(states == YES)
+        points = Points({a: v[good] for a, v in at.items()}, len(good))
+        answers = self.values(condition, points, None)
+        states[good] = [OPEN if v is None else YES if v else NO for v in answers]
+        return states.tolist()
+
+    # contractions
+
+    def contracted(self, s: Statement, term: sp.Expr, c: Contraction, masks: Sequence[Mask]) -> Objects:
+        """A sum of products by the table's matrix product."""
+        placed = place(c, masks)
+        if placed is None:
+            return self.direct(s, term, masks)
+        left, lbad = self.operand(c.left, c.left_axes, placed.left, (*placed.right, *placed.result))
+        right, rbad = self.operand(c.right, c.right_axes, placed.right, (*placed.left, *placed.result))
+        z, r, x, q = (int(np.prod(self.shape(a), dtype=np.int64)) for a in (c.batch, c.row, c.bound, c.column))
+        a, b = left.reshape(z, r, x), right.reshape(z, x, q)
+        out = np.empty((z, r, q), dtype=object)
+        for k in range(z):
+            out[k] = self.table.matmul(a[k], b[k])
+        kept, touched = self.touched(c, placed, lbad, rbad)
+        order = sorted(range(len(c.axes)), key=lambda k: s.indices.index(c.axes[k]))
+        full = self.shape(s.indices)
+
+        def spread(v: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            v = v.reshape(self.shape(c.axes)).transpose(order)
+            return np.broadcast_to(v.reshape([self.size(i) if i in c.axes else 1 for i in s.indices]), full)
+
+        keep = np.broadcast_to(spread(kept), full)
+        again = np.array(spread(touched))
+        result = self._filled(full, self.zero)
+        inside = grid(s.indices, full, [Mask(s.indices, keep)])
+        index = tuple(inside.at[i] for i in s.indices)
+        values = spread(out)[index].ravel().tolist() if full else [out.ravel()[0]] * inside.count
+        if c.outer is not sp.S.One:
+            factor = self.values(c.outer, inside, s)
+            again[index] |= [not self.table.finite(v) for v in factor] if full else not all(map(self.table.finite, factor))
+            values = list(map(operator.mul, values, factor))
+        if inside.count:
+            result[index] = values if full else values[0]
+        if again.any():
+            repeat = self.direct(s, term, [*masks, Mask(s.indices, again)])
+            result[again] = repeat[again]
+        return result
+
+    def operand(
+        self, e: sp.Expr, axes: tuple[sp.Symbol, ...], own: Sequence[Mask], other: Sequence[Mask]
+    ) -> tuple[Objects, Bools]:
+        """One factor on the grid of its axes, 0 where masked, and where it is not finite (0 is put there too)."""
+        shape = self.shape(axes)
+        points = grid(axes, shape, [*own, *(m.onto(axes) for m in other)])
+        values = self.values(e, points, None)
+        bad: Bools = np.zeros(shape, dtype=bool)
+        index = tuple(points.at[a] for a in axes)
+        finite = self.table.finite
+        wrong = [not finite(v) for v in values]
+        if any(wrong):
+            bad[index] = wrong
+            values = [self.zero if w else v for v, w in zip(values, wrong, strict=True)]
+        if points.count == bad.size:
+            return self._array(values, shape), bad
+        out = self._filled(shape, self.zero)
+        if values:
+            out[index] = values
+        return out, bad
+
+    def touched(self, c: Contraction, placed: Placed, lbad: Bools, rbad: Bools) -> tuple[Bools, Bools]:
+        """On the grid of the product: where any point of the sum is kept, and where a kept one is not finite."""
+        z, r, x, q = (int(np.prod(self.shape(a), dtype=np.int64)) for a in (c.batch, c.row, c.bound, c.column))
+
+        def keep(axes: tuple[sp.Symbol, ...], masks: Sequence[Mask]) -> Bools:
+            out: Bools = np.ones((), dtype=bool)
+            for m in masks:
+                out = out & m.over(axes)
+            return np.broadcast_to(out, self.shape(axes))
+
+        def product(a: Bools, b: Bools) -> Bools:
+            return np.matmul(a.reshape(z, r, x).astype(np.float64), b.reshape(z, x, q).astype(np.float64)) > 0
+
+        lkeep, rkeep = keep(c.left_axes, placed.left), keep(c.right_axes, placed.right)
+        inside = keep(c.axes, placed.result).reshape(z, r, q)
+        masked = bool(placed.left or placed.right)
+        kept = (product(lkeep, rkeep) if masked else np.ones((z, r, q), dtype=bool)) & inside
+        if not (lbad.any() or rbad.any()):
+            return kept, np.zeros((z, r, q), dtype=bool)
+        return kept, (product(lbad & lkeep, rkeep) | product(lkeep, rbad & rkeep)) & inside

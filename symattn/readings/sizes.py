@@ -1,0 +1,102 @@
+"""Sizes of a program from the shapes of its inputs, checked: one number for every size symbol, no axis empty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sympy as sp
+
+from symattn.errors import InputValueError, ShapeError, UnknownNameError, nearest
+from symattn.program import Program
+
+Sizes = Mapping[sp.Symbol, int]
+
+
+def check_names(program: Program, given: Mapping[str, object]) -> None:
+    """Raise unless exactly the inputs of the program are given.
+
+    Raises
+    ------
+    UnknownNameError
+        On a name that the program does not read.
+    InputValueError
+        On an input that is missing.
+    """
+    for name in given:
+        if name not in program.inputs:
+            raise UnknownNameError(f"the program reads no input {name!r}. {nearest(name, program.inputs)}")
+    missing = [n for n in program.inputs if n not in given]
+    if missing:
+        raise InputValueError(f"missing: {', '.join(missing)}; the program reads {', '.join(program.inputs)}")
+
+
+def find_sizes(
+    program: Program, shapes: Mapping[str, tuple[int, ...]], given: Mapping[sp.Symbol | str, int] | None = None
+) -> dict[sp.Symbol, int]:
+    """The number that every size symbol of a program stands for.
+
+    Parameters
+    ----------
+    program
+        Its ``shapes`` say which size each axis of an input has.
+    shapes
+        The shape of each input given.
+    given
+        Sizes that no input shows, by symbol or name; the others may be given too and are checked.
+
+    Raises
+    ------
+    ShapeError
+        When an input has another number of axes, two axes of one size differ, an axis is empty, or a size stays unknown.
+
+    >>> from symattn.program import Statement, indices, size, tensor
+    >>> i, j = indices("i j")
+    >>> n, m = size("n"), size("m")
+    >>> p = Program((Statement(tensor("l", i), tensor("E", i, j), (j,)),), {i: n, j: m}, ("l",))
+    >>> find_sizes(p, {"E": (2, 3)})
+    {n: 2, m: 3}
+    """
+    by_name = {str(s): s for s in program.sizes}
+    found: dict[sp.Symbol, int] = {}
+    source: dict[sp.Symbol, str] = {}
+    for key, value in (given or {}).items():
+        if str(key) not in by_name:
+            raise ShapeError(f"the program has no size {key}. {nearest(str(key), by_name)}")
+        found[by_name[str(key)]], source[by_name[str(key)]] = int(value), "`sizes`"
+    for name, shape in shapes.items():
+        axes = program.shapes[name]
+        if len(axes) != len(shape):
+            raise ShapeError(f"{name} has shape {shape}; {len(axes)} axes are needed: {_sizes(axes)}")
+        for k, (axis, length) in enumerate(zip(axes, shape, strict=True)):
+            if length == 0:
+                raise ShapeError(f"axis {k} of {name} is empty: its shape is {shape}")
+            if not isinstance(axis, sp.Symbol):
+                continue
+            if found.setdefault(axis, length) != length:
+                raise ShapeError(f"axis {k} of {name} has length {length}, but {axis} is {found[axis]} by {source[axis]}")
+            source.setdefault(axis, f"axis {k} of {name}")
+    lost = [s for s in program.sizes if s not in found]
+    if lost:
+        raise ShapeError(f"no input shows the size {', '.join(map(str, lost))}; give it in `sizes`")
+    for name, shape in shapes.items():
+        for k, (axis, length) in enumerate(zip(program.shapes[name], shape, strict=True)):
+            if size_value(axis, found) != length:
+                raise ShapeError(f"axis {k} of {name} has length {length}, but {axis} is {size_value(axis, found)}")
+    return found
+
+
+def size_value(expr: sp.Expr, sizes: Sizes) -> int:
+    """The number that a size expression stands for.
+
+    >>> n = sp.Symbol("n", integer=True, positive=True)
+    >>> size_value(n + 1, {n: 2})
+    3
+    """
+    value = expr.xreplace({k: sp.Integer(v) for k, v in sizes.items()})
+    if not (value.is_Integer and value > 0):
+        raise ShapeError(f"the size {expr} is {value}; a positive integer is needed")
+    return int(value)
+
+
+def _sizes(axes: tuple[object, ...]) -> str:
+    return "(" + ", ".join(map(str, axes)) + ("," if len(axes) == 1 else "") + ")"

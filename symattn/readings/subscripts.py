@@ -1,0 +1,163 @@
+"""Integers in a program: subscripts such as ``tok[p]``, ``t - 1``, ``floor(j/b)``, and conditions that read integers only.
+
+They are exact in every reading: int64 arrays, and fractions where a division does not come out even.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sympy as sp
+
+from symattn.errors import InputValueError, ProgramError
+from symattn.program import Tensor, name_of, reads, subscripts_of
+from symattn.readings.code import Namespace, compiled, constant
+
+Ints = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+Grid = Mapping[sp.Symbol, Ints]
+
+
+def _each(f: Callable[..., Any]) -> Callable[..., Any]:
+    return np.frompyfunc(f, f.__code__.co_argcount, 1)
+
+
+def _narrow(x: Any) -> Any:
+    """Fractions that are integers become integers."""
+    a = np.asarray(x)
+    if a.dtype == object and all(Fraction(v).denominator == 1 for v in a.ravel().tolist()):
+        return a.astype(np.int64)
+    return a
+
+
+def _divide(a: Any, b: Any) -> Any:
+    return _narrow(_each(lambda p, q: Fraction(p) / Fraction(q))(np.asarray(a, dtype=object), np.asarray(b, dtype=object)))
+
+
+def _power(a: Any, b: Any) -> Any:
+    return _narrow(_each(lambda p, q: Fraction(p) ** Fraction(q))(np.asarray(a, dtype=object), np.asarray(b, dtype=object)))
+
+
+def _floor_div(a: Any, b: Any) -> Any:
+    return _narrow(np.floor_divide(a, b))
+
+
+def _piecewise(*branches: tuple[Callable[[], Any], Callable[[], Any]]) -> Any:
+    out: Any = branches[-1][0]()
+    for value, condition in branches[-2::-1]:
+        out = np.where(condition(), value(), out)
+    return out
+
+
+INTEGERS = Namespace(
+    {
+        "rational": lambda p, q: p if q == 1 else Fraction(p, q),
+        "infinity": lambda sign: sign * math.inf,
+        "div": _divide,
+        "power": _power,
+        "floor_div": _floor_div,
+        "ceiling": lambda a: -_floor_div(-np.asarray(a), 1),
+        "mod": lambda a, b: a - b * _floor_div(a, b),
+        "absolute": np.abs,
+        "sign": np.sign,
+        "maximum": lambda *a: np.maximum.reduce(np.broadcast_arrays(*a)),
+        "minimum": lambda *a: np.minimum.reduce(np.broadcast_arrays(*a)),
+        "piecewise": _piecewise,
+        "less": lambda a, b: np.less(a, b).astype(bool),
+        "less_equal": lambda a, b: np.less_equal(a, b).astype(bool),
+        "equal": lambda a, b: np.equal(a, b).astype(bool),
+        "negation": np.logical_not,
+        "conjunction": lambda *a: np.logical_and.reduce(np.broadcast_arrays(*a)),
+        "disjunction": lambda *a: np.logical_or.reduce(np.broadcast_arrays(*a)),
+    }
+)
+"""The table of exact integers, on arrays."""
+
+
+class Subscripts:
+    """Evaluates integer expressions at many points at once.
+
+    Parameters
+    ----------
+    integers
+        Gives a tensor as an int64 array, or None where it holds something else than integers.
+    sizes
+        Size symbol -> number.
+    """
+
+    def __init__(self, integers: Callable[[str], Ints | None], sizes: Mapping[sp.Symbol, int]) -> None:
+        self._integers = integers
+        self._sizes = sizes
+
+    def readable(self, e: sp.Basic) -> bool:
+        """Whether an expression reads integers only."""
+        return all(self._integers(name_of(x)) is not None and all(self.readable(s) for s in subscripts_of(x)) for x in reads(e))
+
+    def value(self, e: sp.Basic, at: Grid) -> tuple[Any, Bools | None]:
+        """The value of an integer expression or condition at ``at``, and where a look-up inside it was out of range."""
+        if isinstance(e, sp.Symbol) and e in at:
+            return at[e], None
+        if isinstance(e, sp.Integer):
+            return np.int64(int(e)), None
+        rd = reads(e)
+        names = tuple(sorted(loose_symbols(e), key=str))
+        values, bad = [], None
+        for x in rd:
+            array = self._integers(name_of(x))
+            if array is None:
+                raise InputValueError(f"{name_of(x)} is read as a subscript in `{e}` and must hold integers")
+            where, out = self.locate(x, array.shape, at)
+            values.append(array[where])
+            bad = either(bad, out)
+        f, constants = compiled(e, (*rd, *names), INTEGERS)
+        v = f(*(constant(c, INTEGERS) for c in constants), *values, *(self.symbol(a, at) for a in names))
+        return v, bad
+
+    def symbol(self, a: sp.Symbol, at: Grid) -> Any:
+        """The value of an index or a size symbol."""
+        if a in at:
+            return at[a]
+        if a in self._sizes:
+            return np.int64(self._sizes[a])
+        raise ProgramError(f"{a} has no value here")
+
+    def locate(self, x: Tensor, shape: Sequence[int], at: Grid) -> tuple[tuple[Any, ...], Bools | None]:
+        """Where a read looks: an index array for each axis (clipped into range), and where it was out of range."""
+        where: list[Any] = []
+        bad: Bools | None = None
+        for s, length in zip(subscripts_of(x), shape, strict=True):
+            v, out = self.value(s, at)
+            bad = either(bad, out)
+            if not (isinstance(s, sp.Symbol) and s in at and v.size and int(v.max()) < length):
+                v = np.asarray(v)
+                if v.dtype == object:
+                    even = np.asarray(_each(lambda q: Fraction(q).denominator == 1)(v), dtype=bool)
+                    bad = either(bad, ~even)
+                    v = np.asarray(_each(math.floor)(v)).astype(np.int64)
+                outside = (v < 0) | (v >= length)
+                if np.any(outside):
+                    bad = either(bad, outside)
+                    v = np.clip(v, 0, length - 1)
+            where.append(v)
+        return tuple(where), bad
+
+
+def either(a: Bools | None, b: Bools | None) -> Bools | None:
+    """The union of two sets of points, None being empty."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a | b
+
+
+def loose_symbols(e: sp.Basic) -> frozenset[sp.Symbol]:
+    """Index and size symbols that stand in an expression itself, not only inside the subscripts of a read."""
+    if isinstance(e, sp.Indexed):
+        return frozenset()
+    if isinstance(e, sp.Symbol):
+        return frozenset((e,)) if e.is_integer else frozenset()
+    return frozenset().union(*(loose_symbols(a) for a in e.args))

@@ -1,0 +1,1 @@
+"""Ground truth: values with a proven radius, as many digits as asked."""
