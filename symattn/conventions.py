@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from symattn.errors import UnknownNameError, nearest
+from symattn.grammarprint import write
 
 if TYPE_CHECKING:
     from symattn.definition import Definition
@@ -246,14 +247,14 @@ def record(d: Definition) -> dict[str, str]:
         "heads": "as given" if d.heads is None else f"{d.heads} query heads, {d.kv_heads} key/value heads",
         "grouping": {"interleaved": "interleaved: h reads h // (H/H_kv)", "tiled": "tiled: h reads h mod H_kv"}[d.grouping],
         "start": _start(d),
-        "scale": "1/sqrt(d)" if d.scale is None else str(d.scale),
+        "scale": "1/sqrt(d)" if d.scale is None else write(d.scale),
         "softcap": "none" if d.softcap is None else f"{d.softcap}, before the mask",
-        "score": "none" if d.score is None else str(d.score),
+        "score": "none" if d.score is None else write(d.score),
         "alibi": _alibi(d),
         "bias": "given, finite" if d.bias else "none",
         "causal": aligned(d.causal) + ("" if d.prefix is None else f" or j < {d.prefix}"),
         "window": _window(d),
-        "mask": "none" if d.mask is None else str(d.mask),
+        "mask": "none" if d.mask is None else write(d.mask),
         "attn_mask": "none" if d.attn_mask is None else f"{d.attn_mask}: {_polarity(d)}",
         "document": "doc_q[i] == doc_k[j]" if d.document else "none",
         "key_lengths": "keys from a given length on are padding" if d.key_lengths else "none",

@@ -17,6 +17,7 @@ import sympy as sp
 from symattn.errors import DefinitionError, nearest
 from symattn.fields import RESERVED
 from symattn.grammar import parameters_of
+from symattn.grammarprint import write_value
 from symattn.indexed import Table
 from symattn.program import Program
 from symattn.settings import read_field
@@ -222,9 +223,9 @@ class Definition:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, Fraction):
-        return str(value)
-    return repr(str(value)) if isinstance(value, (str, sp.Basic)) else repr(value)
+    if isinstance(value, (str, sp.Basic)):
+        return repr(write_value(value))
+    return str(value) if isinstance(value, Fraction) else repr(value)
 
 
 def _refuse_contradictions(d: Definition) -> None:

@@ -14,8 +14,8 @@ comparisons    ``< <= > >= == !=``, chained as in ``0 <= i - j < 4`` (masks only
 logic          ``and or not``; ``& | ~`` between parenthesised comparisons only, because they bind tighter than ``<=``
 =============  ============================================================================================
 
-``^`` is a power in a number such as ``--param slope=2^-3`` (:func:`parse_number`), and refused in a score, where Python and
-mathematics read it differently.
+``^`` is a power in the value of a parameter (``--param slope=2^-3``, see :func:`symattn.numbers.exact_number`), and refused in a
+score, where Python and mathematics read it differently. :func:`write` is the way back from SymPy to text.
 """
 
 from __future__ import annotations
@@ -125,18 +125,6 @@ def parse_scale(text: str, names: Mapping[str, sp.Expr] | None = None) -> sp.Exp
     return _Reader(text, SCALE_NAMES if names is None else names, "scale").value()
 
 
-def parse_number(text: str) -> Fraction:
-    """The rational number that ``text`` writes, exactly: an integer, decimal or fraction, with ``^`` or ``**`` for powers.
-
-    >>> parse_number("2^-3"), parse_number("0.1"), parse_number("-5/3")
-    (Fraction(1, 8), Fraction(1, 10), Fraction(-5, 3))
-    """
-    value = _Reader(text.replace("^", "**"), {}, "number").value()
-    if not value.is_Rational:
-        raise GrammarError(f"{text!r} is no rational number; write an integer, a decimal or a fraction such as 1/3 or 2^-3")
-    return Fraction(int(value.p), int(value.q))
-
-
 def parameters_of(expr: sp.Basic) -> tuple[str, ...]:
     """The names of the parameters that a parsed score, mask or scale reads, sorted.
 
@@ -213,8 +201,6 @@ class _Reader:
         known = self.names.get(node.id)
         if known is not None:
             return known
-        if self.kind == "number":
-            raise self.refuse(node, f"a number is needed here, {node.id!r} is a name")
         if node.id == "s":
             raise self.refuse(node, f"a {self.kind} cannot read the score s")
         if node.id in FUNCTIONS:

@@ -6,7 +6,6 @@ Every reader takes a Python value or its text and returns the one form that a :c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -14,22 +13,23 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from symattn.errors import DefinitionError, GrammarError, nearest
+from symattn.errors import DefinitionError, GrammarError, InputValueError, nearest
 from symattn.grammar import (
     MASK_NAMES,
     SCALE_NAMES,
     SCORE_NAMES,
     check_parameter,
     parse_mask,
-    parse_number,
     parse_scale,
     parse_score,
 )
 from symattn.indexed import Table
+from symattn.numbers import exact_number
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "start": ("qkv", "x", "tokens"),
     "causal": ("top-left", "bottom-right"),
+    "window_alignment": ("top-left", "bottom-right"),
     "window_counts": ("keys", "distance"),
     "attn_mask": ("boolean", "additive"),
     "mask_polarity": ("attend", "drop"),
@@ -81,27 +81,16 @@ def integer(field: str, value: Any, least: int | None = None) -> int:
 
 
 def number(field: str, value: Any) -> Fraction:
-    """A finite number, exactly: an integer, fraction, float (the dyadic that it is), SymPy rational, or text."""
-    if isinstance(value, str):
-        try:
-            return parse_number(value)
-        except GrammarError as e:
-            raise DefinitionError(f"{field}: {e}") from None
+    """A finite rational number, exactly: an integer, fraction, float (the dyadic that it is), SymPy rational, or text."""
     if isinstance(value, (bool, np.bool_)):
         raise DefinitionError(f"{field} is a number, got {value!r}")
-    if isinstance(value, (int, np.integer, Fraction)):
-        return Fraction(int(value)) if not isinstance(value, Fraction) else value
-    if isinstance(value, sp.Rational) and value.is_finite:
-        return Fraction(int(value.p), int(value.q))
     try:
-        as_float = float(value)
-    except (TypeError, ValueError):
-        raise DefinitionError(f"{field} is a number, got {value!r}") from None
-    if not math.isfinite(as_float):
-        raise DefinitionError(f"{field} is a finite number, got {value!r}")
-    if isinstance(value, sp.Basic):
-        raise DefinitionError(f"{field} is a rational number, got {value!r}; write it as text, such as '1/3'")
-    return Fraction(as_float)
+        found = exact_number(value)
+    except InputValueError as e:
+        raise DefinitionError(f"{field}: {e}") from None
+    if not isinstance(found, Fraction):
+        raise DefinitionError(f"{field} is a finite rational number, got {value!r}")
+    return found
 
 
 def number_or_name(field: str, value: Any) -> Fraction | str:

@@ -1,0 +1,39 @@
+"""The catalogue of variants: rows of data, one file a family. A new variant is one row, and no engine code.
+
+>>> from symattn.variants import get
+>>> get("sliding-window").idea
+'causal, and no key further back than the window: i - j < 4'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from symattn.errors import UnknownNameError, nearest
+from symattn.variants import heads, masks, scores
+from symattn.variants.variant import Variant
+
+__all__ = ["CATALOGUE", "Variant", "get", "names"]
+
+CATALOGUE: Mapping[str, Variant] = {row.name: row for family in (heads, masks, scores) for row in family.ROWS}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all variants, in the order of the catalogue."""
+    return tuple(CATALOGUE)
+
+
+def get(name: str) -> Variant:
+    """The variant of this name.
+
+    Raises
+    ------
+    UnknownNameError
+        With the nearest names.
+
+    >>> get("grouped-query").definition
+    Definition(heads=4, kv_heads=2)
+    """
+    if name not in CATALOGUE:
+        raise UnknownNameError(f"no variant is called {name!r}. {nearest(name, CATALOGUE)}")
+    return CATALOGUE[name]
