@@ -1,0 +1,222 @@
+"""What a derivation is: steps with formulas, numbers and how they are known; and the forms in which it is given.
+
+The document is plain immutable data. Each writer (:mod:`.latex`, :mod:`.markdown`, :mod:`.html`, :mod:`.text`, :mod:`.jsonform`)
+turns all of it into one form; none of them computes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from symattn.derivation.nodeprint import Style
+from symattn.derivation.numbersteps import Item, Node
+
+MAX_MATHJAX = 5000
+
+
+@dataclass(frozen=True)
+class Formula:
+    r"""A formula in symbols: LaTeX, and the LaTeX that GitHub's Markdown takes (``\mathrm`` for ``\operatorname``)."""
+
+    latex: str
+    markdown: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number: the exact value where it is short enough to print, the decimal, and whether the decimal is exact."""
+
+    value: Node | None
+    decimal: str
+    exact: bool
+    masked: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """The work of one element: numbers put in, the exact value, the same with decimals, the decimal.
+
+    Parameters
+    ----------
+    item
+        The element.
+    work
+        The right hand side with the numbers put in; None where it would say the same as the value.
+    cell
+        Exact value and decimal of the element.
+    approximate
+        ``work`` with decimals in place of named elements (two guard digits); None where nothing is gained.
+    note
+        What the element stands for, in words of the example: ``the -> cat``. Text of the user: every writer escapes it.
+    """
+
+    item: Item
+    work: Node | None
+    cell: Cell
+    approximate: Node | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A tensor with numbers, as a matrix: for fixed leading indices (heads), perhaps one followed row of it.
+
+    Parameters
+    ----------
+    tensor, leading, row
+        Which one; indices count from 0, ``row`` is None for the whole matrix.
+    cells
+        Rows of cells; a vector is one row, a scalar one cell.
+    skipped_rows, skipped_columns
+        Where rows and columns were left out (the position after which), or None.
+    shape
+        The shape of the whole matrix.
+    """
+
+    tensor: str
+    leading: tuple[int, ...]
+    row: int | None
+    cells: tuple[tuple[Cell, ...], ...]
+    shape: tuple[int, ...]
+    skipped_rows: int | None = None
+    skipped_columns: int | None = None
+
+    @property
+    def printable(self) -> bool:
+        """Whether every exact value is short enough to stand in a matrix."""
+        return all(c.masked or c.value is not None for row in self.cells for c in row)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every decimal is the exact value."""
+        return all(c.masked or c.exact for row in self.cells for c in row)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a derivation.
+
+    Parameters
+    ----------
+    number, tensors, name
+        Its number, the tensors that it defines (the last one gives it its name), its name in the field.
+    reason
+        One sentence.
+    index, matrix
+        Formulas in index and matrix form; empty where the form was not asked for or does not exist.
+    lines, grids
+        The work of single elements, and the values.
+    known
+        How the statement is known to be right.
+    remark
+        A sentence about the numbers, for example that a weight matrix is the identity.
+    """
+
+    number: int
+    tensors: tuple[str, ...]
+    name: str
+    reason: str
+    index: tuple[Formula, ...] = ()
+    matrix: tuple[Formula, ...] = ()
+    lines: tuple[Line, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    known: str = ""
+    remark: str = ""
+    backward: bool = False
+
+    @property
+    def formulas(self) -> tuple[Formula, ...]:
+        """All formulas: matrix form first."""
+        return self.matrix + self.index
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """The derivation of a definition, step by step, with the numbers of an example where one is given.
+
+    >>> from symattn.definition import Definition
+    >>> from symattn.derivation import derive
+    >>> derive(Definition(), example="the-cat-sat")
+    <Derivation of 'the cat sat on the': 8 steps>
+    """
+
+    title: str
+    about: str
+    definition: str
+    conventions: Mapping[str, str]
+    steps: tuple[Step, ...]
+    inputs: tuple[Grid, ...] = ()
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    follow: int | None = None
+    digits: int = 4
+    notes: tuple[str, ...] = ()
+    rewritings: tuple[str, ...] = ()
+    style: Style = field(default_factory=Style)
+
+    def __getitem__(self, tensor: str) -> Step:
+        """The step that defines a tensor.
+
+        Raises
+        ------
+        KeyError
+            When no step defines it.
+        """
+        for s in self.steps:
+            if tensor in s.tensors:
+                return s
+        raise KeyError(tensor)
+
+    def __repr__(self) -> str:
+        return f"<Derivation of {self.title!r}: {len(self.steps)} steps>"
+
+    def to_latex(self) -> str:
+        """A whole LaTeX document that needs amsmath and nothing else."""
+        from symattn.derivation.latex import document
+
+        return document(self)
+
+    def to_markdown(self) -> str:
+        """Markdown with formulas in dollars, as GitHub shows them."""
+        from symattn.derivation.markdown import document
+
+        return document(self)
+
+    def to_html(self) -> str:
+        """One HTML file with MathML; it loads nothing from anywhere."""
+        from symattn.derivation.html import document
+
+        return document(self)
+
+    def to_text(self) -> str:
+        """Unicode text of at most 80 columns."""
+        from symattn.derivation.text import document
+
+        return document(self)
+
+    def to_json(self) -> str:
+        """One JSON document; every number is a string. The schema is in :mod:`symattn.derivation.jsonform`."""
+        from symattn.derivation.jsonform import document
+
+        return document(self)
+
+    def _repr_latex_(self) -> str:
+        """The formulas for a notebook, within what MathJax takes at once."""
+        rows: list[str] = []
+        for s in self.steps:
+            for f in s.formulas:
+                row = f.latex.replace("=", "&=", 1)
+                if sum(map(len, rows)) + len(row) > MAX_MATHJAX - 200:
+                    rows.append(r"&\;\;\vdots")
+                    return _aligned(rows)
+                rows.append(row)
+        return _aligned(rows)
+
+    def _repr_html_(self) -> str:
+        from symattn.derivation.html import fragment
+
+        return fragment(self)
+
+
+def _aligned(rows: list[str]) -> str:
+    return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"

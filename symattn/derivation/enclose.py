@@ -1,0 +1,104 @@
+"""Enclosures of exact values: the sign of an irrational number, decided with as many bits as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import flint
+
+from symattn.derivation import exactvalue as ev
+from symattn.derivation.exactvalue import Exact
+from symattn.errors import UndecidedError
+from symattn.readings.balls import NAMESPACE, ball, precision
+
+BITS = (64, 256, 1024, 4096)
+
+
+class Encloser:
+    """Balls around exact values; ``element`` gives the exact value of a named element."""
+
+    def __init__(self, element: Callable[[str, tuple[int, ...]], Exact]) -> None:
+        self.element = element
+        self._known: dict[tuple[ev.Ref, int], Any] = {}
+
+    def ball(self, value: Exact, bits: int) -> Any:
+        """A ``flint.arb`` that holds the value.
+
+        >>> two = ev.sqrt(ev.rational(2))
+        >>> Encloser(lambda name, index: ev.ZERO).ball(two, 64)
+        [1.41421356237310 +/- 4.96e-15]
+        """
+        with precision(bits):
+            return self._value(value, bits)
+
+    def sign(self, value: Exact) -> int:
+        """-1, 0 or 1. Zero is known by collecting like terms; where that does not show it, more bits are tried up to a cap.
+
+        Raises
+        ------
+        UndecidedError
+            When the cap is reached and the enclosure still holds zero.
+        """
+        r = value.rational
+        if r is not None:
+            return (r > 0) - (r < 0)
+        if value.special:
+            return {"oo": 1, "-oo": -1}.get(value.special, 0)
+        for bits in BITS:
+            b = self.ball(value, bits)
+            if b > 0 or b < 0:
+                return 1 if b > 0 else -1
+        raise UndecidedError(f"the sign of {value} is not decided at {BITS[-1]} bits")
+
+    def bounds(self, value: Exact, bits: int) -> tuple[Fraction, Fraction]:
+        """Midpoint and radius of the enclosure, exactly.
+
+        Raises
+        ------
+        UndecidedError
+            When the enclosure is not finite.
+        """
+        return bounds(self.ball(value, bits))
+
+    def _value(self, value: Exact, bits: int) -> Any:
+        if value.special:
+            return flint.arb({"nan": "nan", "oo": "inf", "-oo": "-inf"}[value.special])
+        total = flint.arb(0)
+        for c, m in value.terms:
+            term = ball(c)
+            for g, p in m:
+                term *= self._generator(g, bits) ** p
+            total += term
+        return total
+
+    def _generator(self, g: ev.Generator, bits: int) -> Any:
+        if isinstance(g, ev.Root):
+            return flint.arb(g.radicand).sqrt()
+        if isinstance(g, ev.Group):
+            return self._value(g.body, bits)
+        if isinstance(g, ev.Ref):
+            if (g, bits) not in self._known:
+                self._known[g, bits] = self._value(self.element(g.tensor, g.index), bits)
+            return self._known[g, bits]
+        return NAMESPACE.functions[FUNCTIONS.get(g.name, g.name)](*(self._value(a, bits) for a in g.args))
+
+
+def bounds(b: Any) -> tuple[Fraction, Fraction]:
+    """Midpoint and radius of a ``flint.arb`` as fractions.
+
+    >>> bounds(flint.arb(0.5))
+    (Fraction(1, 2), Fraction(0, 1))
+    """
+    if not b.is_finite():
+        raise UndecidedError("an enclosure is not finite at this precision")
+    parts = []
+    for x in (b.mid(), b.rad()):
+        m, e = x.man_exp()
+        parts.append(Fraction(int(m)) * Fraction(2) ** int(e))
+    return parts[0], parts[1]
+
+
+FUNCTIONS: Mapping[str, str] = {"pow": "power", "Abs": "absolute", "Max": "maximum", "Min": "minimum", "Mod": "mod"}
+"""Names of functions in exact values -> names in the number table of balls, where they differ."""

@@ -1,0 +1,302 @@
+"""Examples with numbers: TOML files read exactly, and the ones that ship with symattn.
+
+Numbers are integers, decimals or text such as ``"1/3"``; a decimal is the decimal that stands there and never passes through a
+float. The keys are listed in :data:`KEYS`; :func:`load` takes the name of a shipped example or a path.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symattn.errors import FileFormatError, InputValueError, LimitError, UnknownNameError, nearest
+from symattn.numbers import exact_array, is_special
+
+Array = npt.NDArray[Any]
+
+ARRAYS: Mapping[str, str] = {
+    "X": "x",
+    "Q": "query",
+    "K": "key",
+    "V": "value",
+    "W_Q": "w_q",
+    "W_K": "w_k",
+    "W_V": "w_v",
+    "W_O": "w_o",
+    **{name: name for name in ("bias", "attn_mask", "alibi_slopes", "sinks", "doc", "doc_q", "doc_k", "key_lengths")},
+    **{name: name for name in ("dropout_mask", "dropout_p")},
+}
+"""Key in the file -> field name of the tensor."""
+OTHERS = ("title", "about", "tokens", "embedding", "memory", "follow", "digits", "grad_out", "definition", "inputs")
+KEYS = (*ARRAYS, *OTHERS)
+INFINITE = {"attn_mask"}
+MAX_BYTES, MAX_ENTRIES, MAX_WORD, MAX_DIGITS = 1_000_000, 50_000, 200, 200
+
+
+class Literal(str):
+    """A float literal of a TOML file as it was typed."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Example:
+    """Numbers for a definition.
+
+    Parameters
+    ----------
+    name, title, about
+        What the example is called, and a sentence on it.
+    definition
+        Fields of the definition that the example asks for, as typed.
+    arrays
+        Field name -> object array of exact numbers (``x``, ``query``, ``w_q``, ``memory``, ``grad_out``, ...); free names of a score
+        or mask text that the definition leaves unbound are here too.
+    tokens, memory
+        The words at the query positions and at the key positions; empty where the input is no text.
+    vocabulary
+        The words of the embedding, in the order of its rows.
+    follow
+        The followed query, counted from 0.
+    digits
+        Decimals to print.
+    decimals
+        Whether numbers were typed in decimals: they are then shown so.
+    """
+
+    name: str
+    title: str = ""
+    about: str = ""
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    tokens: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+    vocabulary: tuple[str, ...] = ()
+    follow: int | None = None
+    digits: int = 4
+    decimals: bool = False
+
+    @property
+    def start(self) -> str:
+        """Where the computation starts: ``qkv``, ``x`` or ``tokens``."""
+        return "qkv" if "query" in self.arrays else "tokens" if "tokens" in self.arrays else "x"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the definition that the example asks for: those it names, and where its numbers start."""
+        own = {"start": self.start, "cross": "memory" in self.arrays, "output_projection": "w_o" in self.arrays}
+        return {**self.definition, **{name: value for name, value in own.items() if value not in (False, "qkv")}}
+
+
+def shipped() -> tuple[str, ...]:
+    """The names of the examples that ship with symattn.
+
+    >>> shipped()
+    ('the-cat-sat', 'translation', 'two-words', 'two-words-causal')
+    """
+    folder = resources.files("symattn.derivation") / "examples"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+def load(source: str | Path) -> Example:
+    """The example of a name or a file; a bare name is a shipped example.
+
+    Raises
+    ------
+    UnknownNameError
+        When a bare name is no shipped example.
+    FileFormatError
+        When the file cannot be read, is no TOML, lacks a key or has one that is not known.
+    InputValueError
+        When a value is no number, a word has no embedding, or shapes do not fit.
+    LimitError
+        When the file is larger than this reader takes.
+
+    >>> load("the-cat-sat").tokens
+    ('the', 'cat', 'sat', 'on', 'the')
+    """
+    text = str(source)
+    if isinstance(source, str) and not text.endswith(".toml") and "/" not in text and "\\" not in text:
+        if text not in shipped():
+            raise UnknownNameError(
+                f"there is no shipped example {text!r}. {nearest(text, shipped())} A file is given by its path, ending in .toml"
+            )
+        return parse((resources.files("symattn.derivation") / "examples" / f"{text}.toml").read_bytes(), text)
+    path = Path(source)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise LimitError(f"{path}: {path.stat().st_size} bytes; an example file has at most {MAX_BYTES}")
+        return parse(path.read_bytes(), str(path))
+    except OSError as why:
+        raise FileFormatError(f"{path}: cannot be read: {why.strerror or why}") from why
+
+
+def parse(data: bytes, name: str) -> Example:
+    """The example in the bytes of a TOML file; ``name`` is for messages.
+
+    >>> parse(b'Q = [[1, 0.1]]; K = [[1, 0]]'.replace(b"; ", b"\\n") + b'\\nV = [["1/3"]]', "demo").arrays["query"].tolist()
+    [[Fraction(1, 1), Fraction(1, 10)]]
+    """
+    try:
+        table = tomllib.loads(data.decode("utf-8"), parse_float=Literal)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as why:
+        raise FileFormatError(f"{name}: is no TOML file: {why}") from why
+    return _Reader(name, table).example()
+
+
+class _Reader:
+    """Reads the table of one file; every message names the file and the key."""
+
+    def __init__(self, name: str, table: dict[str, Any]) -> None:
+        self.name, self.table = name, table
+
+    def example(self) -> Example:
+        for key in self.table:
+            if key not in KEYS:
+                raise FileFormatError(f"{self.name}: unknown key {key!r}. {nearest(key, KEYS)}")
+        given = {tensor: self.numbers(key) for key, tensor in ARRAYS.items() if key in self.table}
+        vectors = self.embedding()
+        tokens = self.words("tokens") if "tokens" in self.table else ()
+        memory = self.sources(given, vectors, tokens)
+        if "grad_out" in self.table:
+            given["grad_out"] = self.numbers("grad_out")
+        typed = _literals(self.table)
+        for key, value in self.of_kind("inputs", dict, {}).items():
+            given[key] = self.array(f"inputs.{key}", value)
+        queries = len(tokens) or next(given[n].shape[-2] for n in ("query", "x") if n in given)
+        return Example(
+            name=self.name,
+            title=self.of_kind("title", str, ""),
+            about=self.of_kind("about", str, ""),
+            definition=self.of_kind("definition", dict, {}),
+            arrays=given,
+            tokens=tokens,
+            memory=memory,
+            vocabulary=tuple(vectors),
+            follow=self.follow(tokens, queries),
+            digits=self.digits(),
+            decimals=typed,
+        )
+
+    def fail(self, key: str, got: object, allowed: str, kind: type[Exception] = InputValueError) -> Exception:
+        shown = repr(got)
+        return kind(f"{self.name}: {key}: got {shown if len(shown) <= 60 else shown[:57] + '...'}; allowed: {allowed}")
+
+    def of_kind(self, key: str, kind: type, default: Any) -> Any:
+        value = self.table.get(key, default)
+        if not isinstance(value, kind) or isinstance(value, Literal):
+            raise self.fail(key, value, {str: "text", dict: "a table", int: "an integer"}[kind], FileFormatError)
+        return value
+
+    def digits(self) -> int:
+        value = self.of_kind("digits", int, 4)
+        if isinstance(value, bool) or not 0 < value <= MAX_DIGITS:
+            raise self.fail("digits", value, f"an integer from 1 to {MAX_DIGITS}")
+        return int(value)
+
+    def words(self, key: str) -> tuple[str, ...]:
+        value = self.table[key]
+        ok = isinstance(value, list) and value and all(isinstance(w, str) and w and len(w) <= MAX_WORD for w in value)
+        if not ok:
+            raise self.fail(key, value, f"a list of words of at most {MAX_WORD} letters", FileFormatError)
+        return tuple(value)
+
+    def numbers(self, key: str) -> Array:
+        return self.array(key, self.table[key])
+
+    def array(self, key: str, value: object) -> Array:
+        if _count(value) > MAX_ENTRIES:
+            raise LimitError(f"{self.name}: {key}: more than {MAX_ENTRIES} numbers")
+        try:
+            array = exact_array(value)
+        except (InputValueError, ValueError, RecursionError) as why:
+            raise InputValueError(f"{self.name}: {key}: {why}") from why
+        if 0 in array.shape:
+            raise self.fail(key, value, "at least one number in every row")
+        for x in array.flat:
+            if is_special(x) and not (key in INFINITE and x == -np.inf):
+                raise self.fail(key, x, "finite numbers" + (" and -inf" if key in INFINITE else ""))
+        return array
+
+    def embedding(self) -> dict[str, Array]:
+        table = self.of_kind("embedding", dict, {})
+        vectors = {word: self.array(f"embedding.{word}", v) for word, v in table.items()}
+        lengths = {word: v.shape for word, v in vectors.items()}
+        for word, shape in lengths.items():
+            first = next(iter(lengths))
+            if len(shape) != 1:
+                raise self.fail(f"embedding.{word}", table[word], "a list of numbers", FileFormatError)
+            if shape != lengths[first]:
+                raise self.fail(f"embedding.{word}", f"{shape[0]} numbers", f"{lengths[first][0]} numbers, as many as {first!r} has")
+        return vectors
+
+    def rows(self, key: str, words: tuple[str, ...], vectors: Mapping[str, Array]) -> list[int]:
+        known = list(vectors)
+        for w in words:
+            if w not in vectors:
+                raise InputValueError(f"{self.name}: {key}: the word {w!r} has no row in [embedding]. {nearest(w, known)}")
+        return [known.index(w) for w in words]
+
+    def sources(self, given: dict[str, Array], vectors: Mapping[str, Array], tokens: tuple[str, ...]) -> tuple[str, ...]:
+        """Put X, Emb, tok and memory into ``given``; returns the words of the memory."""
+        starts = [k for k in ("Q", "X") if k in self.table] + (["tokens"] if tokens and vectors else [])
+        if len(starts) != 1:
+            allowed = "exactly one of: tokens with [embedding]; X; Q, K and V"
+            got = " and ".join(starts) or ("tokens without [embedding]" if tokens else "none of them")
+            raise FileFormatError(f"{self.name}: where the computation starts: got {got}; allowed: {allowed}")
+        for key in ("K", "V"):
+            if ("Q" in self.table) != (key in self.table):
+                raise FileFormatError(f"{self.name}: {key}: Q, K and V are given together or not at all")
+        if "Q" in self.table and (extra := sorted(k for k in ("W_Q", "W_K", "W_V", "memory") if k in self.table)):
+            raise FileFormatError(f"{self.name}: {extra[0]}: has no meaning where Q, K and V are given")
+        for key in ("Q", "K", "V", "X"):
+            if key in self.table and given[ARRAYS[key]].ndim < 2:
+                raise self.fail(key, self.table[key], "a matrix: a list of rows", FileFormatError)
+        if "X" in self.table and tokens and len(tokens) != given["x"].shape[0]:
+            raise self.fail("tokens", f"{len(tokens)} words", f"{given['x'].shape[0]} words, one for each row of X")
+        if starts == ["tokens"]:
+            given["embedding"] = np.stack(list(vectors.values()))
+            given["tokens"] = exact_array(self.rows("tokens", tokens, vectors))
+        memory = self.table.get("memory")
+        if memory is None:
+            return tokens
+        if isinstance(memory, list) and any(isinstance(w, str) and not isinstance(w, Literal) for w in memory):
+            words = self.words("memory")
+            given["memory"] = np.stack([vectors[list(vectors)[k]] for k in self.rows("memory", words, vectors)])
+            return words
+        given["memory"] = self.numbers("memory")
+        if given["memory"].ndim != 2:
+            raise self.fail("memory", memory, "a list of words of [embedding], or a matrix", FileFormatError)
+        return ()
+
+    def follow(self, tokens: tuple[str, ...], queries: int) -> int:
+        value = self.table.get("follow", -1)
+        if isinstance(value, str) and not isinstance(value, Literal):
+            if value not in tokens:
+                raise self.fail("follow", value, "a word of the tokens, or its position. " + nearest(value, tokens))
+            return len(tokens) - 1 - tokens[::-1].index(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value == 0 or abs(value) > queries:
+            raise self.fail("follow", value, f"a word, 1 to {queries}, or -1 to -{queries} counted from the end")
+        return value - 1 if value > 0 else queries + value
+
+
+def _count(value: object) -> int:
+    if isinstance(value, list):
+        return sum(_count(v) for v in value)
+    return 1
+
+
+def _literals(value: object) -> bool:
+    """Whether a decimal literal stands somewhere."""
+    if isinstance(value, dict):
+        return any(_literals(v) for v in value.values())
+    if isinstance(value, list):
+        return any(_literals(v) for v in value)
+    return isinstance(value, Literal)

@@ -1,0 +1,91 @@
+"""The names that steps have in the field, and a sentence of reason for each: a table by tensor, and a rule for what it lacks.
+
+The table says nothing about variants. Gradients are named after what they are the gradient of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from symattn.program import Statement, name_of, reads
+
+
+class Naming(NamedTuple):
+    """Singular and plural name (one row followed, or all), and the reason."""
+
+    one: str
+    many: str
+    reason: str
+
+
+TABLE: Mapping[str, Naming] = {
+    "X": Naming("Embedded words", "Embedded words", "Each word is replaced by its vector: a row of the embedding table."),
+    "Q": Naming("Queries", "Queries", "A query says what a position is looking for."),
+    "K": Naming("Keys", "Keys", "A key says what a position has to offer to those who look."),
+    "V": Naming("Values", "Values", "A value is what a position hands over when it is looked at."),
+    "scale": Naming("Scale", "Scale", "One factor for all scores."),
+    "R": Naming("Raw scores", "Raw scores", "The dot product of a query and a key: the better they match, the larger it is."),
+    "S": Naming("Scaled scores", "Scaled scores", "One factor for all scores, so that their spread does not grow with the dimension."),
+    "A": Naming("Capped scores", "Capped scores", "Large scores are bent towards a bound that they never pass."),
+    "Z": Naming("Final scores", "Final scores", "What the variant adds to the scores before the softmax sees them."),
+    "slope": Naming("Slopes", "Slopes", "How fast a head's attention falls off with distance."),
+    "m": Naming("Row maximum", "Row maxima", "Taken off the scores before the exponential, so that nothing overflows; it cancels in the weights."),
+    "m0": Naming("Row maximum of the keys", "Row maxima of the keys", "The largest score of the row, before the sink is looked at."),
+    "E": Naming("Exponentials", "Exponentials", "The exponential makes every score positive and keeps their order."),
+    "E0": Naming("Exponential of the sink", "Exponentials of the sink", "The sink takes part like a key, but has no value row."),
+    "lk": Naming("Sum over the keys", "Sums over the keys", "The share of the keys in the normaliser."),
+    "l": Naming("Normaliser", "Normalisers", "The sum by which a row of exponentials is divided."),
+    "P": Naming("Attention weights", "Attention weights", "The softmax turns a row of scores into weights between 0 and 1: how much each key is looked at."),
+    "P0": Naming("Weight of the sink", "Weights of the sink", "What the sink takes of the row; it hands over nothing."),
+    "Pd": Naming("Weights after dropout", "Weights after dropout", "Dropped weights are 0, kept ones are enlarged to make up for them."),
+    "cnt": Naming("Number of visible keys", "Numbers of visible keys", "A query that sees no key needs a convention of its own."),
+    "N": Naming("Empty rows", "Empty rows", "The output of a query without keys is not a number, by convention."),
+    "U": Naming("Empty rows", "Empty rows", "The output of a query without keys is the mean of all values, by convention."),
+    "O0": Naming("Weighted sum of the values", "Weighted sums of the values", "Each value row counts by its weight; nothing where no key is visible."),
+    "O": Naming("Context vector", "Context vectors", "The sum of the value rows, each multiplied by its weight."),
+    "L": Naming("Log-sum-exp", "Log-sum-exp", "The logarithm of the normaliser: kernels keep it to find the weights again."),
+    "Y": Naming("Output", "Outputs", "The results of all heads, combined by one more weight matrix."),
+    "D": Naming("Row sums", "Row sums", "What all weights of a row share; it is taken off because the weights of a row cannot all grow."),
+    "dP": Naming("Gradient of the weights", "Gradient of the weights", "How the loss changes with each attention weight, the others held."),
+    "dS": Naming("Gradient of the scaled scores", "Gradient of the scaled scores", "The softmax passes on a gradient weighted by P, minus what the row has in common."),
+    "dO": Naming("Gradient of the context vectors", "Gradient of the context vectors", "How the loss changes with each context vector."),
+    "dX": Naming("Gradient of the embedded words", "Gradient of the embedded words", "The shares of all places where the input is used, added up."),
+    "dEmb": Naming("Gradient of the embedding table", "Gradient of the embedding table", "A word's row collects the gradients of all its positions."),
+}  # fmt: skip
+INPUTS: Mapping[str, str] = {
+    "X": "embedded words",
+    "C": "memory",
+    "WQ": "query weights",
+    "WK": "key weights",
+    "WV": "value weights",
+    "WO": "output weights",
+    "Emb": "embedding table",
+    "sink": "sink",
+    "slope": "slopes",
+    "bias": "bias",
+    "B": "additive mask",
+    "M": "mask",
+}
+
+
+def naming(s: Statement, followed: bool) -> tuple[str, str]:
+    """Name and reason of the step of a statement; ``followed`` asks for the singular."""
+    if s.name in TABLE:
+        row = TABLE[s.name]
+        return (row.one if followed else row.many), row.reason
+    if s.name.startswith("d") and len(s.name) > 1:
+        inner = s.name[1:]
+        title = TABLE[inner].many if inner in TABLE else INPUTS.get(inner, inner)
+        return f"Gradient of the {title[0].lower() + title[1:] if len(title) > 1 else title}", _reason(s, "gradient")
+    return f"Tensor {s.name}", _reason(s, "value")
+
+
+def _reason(s: Statement, what: str) -> str:
+    """A sentence read off the form of a statement."""
+    sources = sorted({name_of(x) for x in reads(s.expr)})
+    if s.over and s.reduce == "sum":
+        return f"The {what} collects all places where {', '.join(sources)} meet." if len(sources) > 1 else f"A sum of {sources[0]}." if sources else "A count."
+    if s.over:
+        return f"The {'largest' if s.reduce == 'max' else 'product'} of {', '.join(sources)}."
+    return f"Element by element from {', '.join(sources)}." if sources else "A constant."

@@ -1,0 +1,270 @@
+r"""Display trees written as LaTeX and as plain text with Unicode signs. The printers walk the tree and change nothing in it.
+
+A style says which letters tensors have and whether numbers whose decimal expansion ends are written as decimals (they are
+where the input was typed in decimals) or as fractions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from symattn.derivation.exactvalue import Exact
+from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum
+from symattn.derivation.unicodemath import unicode_math
+from symattn.readings.latex import LATEX, Letters
+from symattn.readings.latex import Style as Typesetting
+
+FRACTION = r"\frac"
+SUM, PRODUCT, POWER, ATOM = range(4)
+SPECIAL = {"nan": (r"\mathrm{NaN}", "NaN"), "oo": (r"\infty", "∞"), "-oo": (r"-\infty", "-∞")}
+LATEX_NAMES = {"log": r"\ln", "tanh": r"\tanh", "Max": r"\max", "Min": r"\min", "sin": r"\sin", "cos": r"\cos"}
+RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+TEXT_NAMES = {"log": "ln", "Max": "max", "Min": "min", "Abs": "abs"}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How letters and numbers are written.
+
+    Parameters
+    ----------
+    letters
+        The table of LaTeX letters.
+    leading
+        Tensor -> how many of its first indices (heads) stand above, as in ``S^{(1)}_{2,3}``.
+    decimals
+        Whether numbers whose decimal expansion ends are written as decimals.
+    typesetting
+        The macros: :data:`~symattn.readings.latex.LATEX` or :data:`~symattn.readings.latex.MARKDOWN`.
+    """
+
+    letters: Letters = field(default_factory=Letters)
+    leading: Mapping[str, int] = field(default_factory=dict)
+    decimals: bool = False
+    typesetting: Typesetting = LATEX
+
+    def name(self, tensor: str, subscript: str = "", above: str = "") -> str:
+        """The LaTeX of a tensor or of an element."""
+        return self.letters.tensor(tensor).tex(above, subscript)
+
+    def subscripts(self, tensor: str, index: tuple[int, ...]) -> tuple[str, str]:
+        """What stands above and below for an element, counted from 1."""
+        n = self.leading.get(tensor, 0)
+        above, below = (",".join(str(k + 1) for k in part) for part in (index[:n], index[n:]))
+        return above, below
+
+
+def terminating(x: Fraction) -> str | None:
+    """The decimal expansion of ``x`` where it ends within 12 places, otherwise None.
+
+    >>> terminating(Fraction(-1, 8)), terminating(Fraction(1, 3))
+    ('-0.125', None)
+    """
+    if x.denominator == 1:
+        return str(x.numerator)
+    for k in range(1, 13):
+        if 10**k % x.denominator == 0:
+            n = abs(x.numerator) * (10**k // x.denominator)
+            return f"{'-' if x < 0 else ''}{n // 10**k}.{n % 10**k:0{k}d}"
+    return None
+
+
+def latex(node: Node, style: Style | None = None) -> str:
+    r"""The tree as LaTeX.
+
+    >>> from symattn.derivation.numbersteps import number, product
+    >>> latex(Sum(tuple((1, product([number(a), number(b)])) for a, b in [(1, 2), (0, -5)])))
+    '1 \\cdot 2 + 0 \\cdot (-5)'
+    >>> latex(Quotient(number(10), Apply("sqrt", (number(3),))))
+    '\\frac{10}{\\sqrt{3}}'
+    """
+    return _Latex(style or Style()).write(node)[0]
+
+
+def text(node: Node, style: Style | None = None) -> str:
+    """The tree as one line of Unicode text that reads as arithmetic.
+
+    >>> from symattn.derivation.numbersteps import number
+    >>> text(Apply("exp", (Quotient(number(10), Apply("sqrt", (number(3),))),)))
+    'e^(10/√3)'
+    """
+    return _Text(style or Style()).write(node)[0]
+
+
+def latex_decimal(digits: str) -> str:
+    r"""A decimal as LaTeX, a power of ten as one.
+
+    >>> latex_decimal("1.5e-7"), latex_decimal("0.5")
+    ('1.5 \\cdot 10^{-7}', '0.5')
+    """
+    mantissa, _, exponent = digits.partition("e")
+    return rf"{mantissa} \cdot 10^{{{exponent}}}" if exponent else mantissa
+
+
+def text_decimal(digits: str) -> str:
+    """A decimal as text, a power of ten with a raised exponent.
+
+    >>> text_decimal("1.5e-7")
+    '1.5·10⁻⁷'
+    """
+    mantissa, _, exponent = digits.partition("e")
+    return f"{mantissa}·10{exponent.translate(RAISED)}" if exponent else mantissa
+
+
+class _Printer(ABC):
+    """What both forms share: precedence and signs. ``write`` returns the text and how strongly it binds."""
+
+    def __init__(self, style: Style) -> None:
+        self.style = style
+        self.inline = 0
+
+    def write(self, node: Node) -> tuple[str, int]:
+        kind: dict[type, Callable[..., tuple[str, int]]] = {
+            Num: self.number,
+            Item: self.item,
+            Rounded: self.rounded,
+            Sum: self.sum,
+            Product: self.product,
+            Quotient: self.quotient,
+            Power: self.power,
+            Apply: self.apply,
+        }
+        return kind[type(node)](node)
+
+    def at(self, node: Node, binding: int) -> str:
+        body, strength = self.write(node)
+        return body if strength >= binding else self.brackets(body)
+
+    def brackets(self, body: str) -> str:
+        return f"({body})"
+
+    def sum(self, node: Sum) -> tuple[str, int]:
+        parts: list[str] = []
+        for sign, term in node.terms:
+            body = self.at(term, PRODUCT)
+            parts.append(("- " if sign < 0 else "+ ") + body if parts else ("-" if sign < 0 else "") + body)
+        return " ".join(parts), SUM
+
+    @abstractmethod
+    def number(self, node: Num) -> tuple[str, int]: ...
+
+    @abstractmethod
+    def item(self, node: Item) -> tuple[str, int]: ...
+
+    def rounded(self, node: Rounded) -> tuple[str, int]:
+        body = self.decimal(node.decimal)
+        return body, SUM if body[0] in "-−" else ATOM if body == node.decimal else PRODUCT
+
+    @abstractmethod
+    def decimal(self, digits: str) -> str: ...
+
+    @abstractmethod
+    def product(self, node: Product) -> tuple[str, int]: ...
+
+    @abstractmethod
+    def quotient(self, node: Quotient) -> tuple[str, int]: ...
+
+    @abstractmethod
+    def power(self, node: Power) -> tuple[str, int]: ...
+
+    @abstractmethod
+    def apply(self, node: Apply) -> tuple[str, int]: ...
+
+
+class _Latex(_Printer):
+    def brackets(self, body: str) -> str:
+        return rf"\left({body}\right)" if "\\frac" in body or "\\sum" in body else f"({body})"
+
+    def number(self, node: Num) -> tuple[str, int]:
+        if node.number.special:
+            return SPECIAL[node.number.special][0], SUM if node.number.special == "-oo" else ATOM
+        x = _fraction(node.number)
+        if x.denominator == 1 or (self.style.decimals and terminating(x)):
+            return terminating(x) or str(x), ATOM if x >= 0 else SUM
+        sign = "-" if x < 0 else ""
+        if self.inline:
+            return f"{sign}{abs(x.numerator)}/{x.denominator}", SUM if sign else PRODUCT
+        return rf"{sign}\frac{{{abs(x.numerator)}}}{{{x.denominator}}}", SUM if sign else ATOM
+
+    def item(self, node: Item) -> tuple[str, int]:
+        above, below = self.style.subscripts(node.tensor, node.index)
+        return self.style.name(node.tensor, below, above), ATOM
+
+    def decimal(self, digits: str) -> str:
+        return latex_decimal(digits)
+
+    def product(self, node: Product) -> tuple[str, int]:
+        out = ""
+        for f in node.factors:
+            body = self.at(f, PRODUCT)
+            out += (r" \cdot " if node.dot or body[0].isdigit() else self.style.typesetting.thin) * bool(out) + body
+        return out, PRODUCT
+
+    def quotient(self, node: Quotient) -> tuple[str, int]:
+        if self.inline:
+            return self.at(node.over, PRODUCT) + "/" + self.at(node.under, POWER), PRODUCT
+        over, under = self.write(node.over)[0], self.write(node.under)[0]
+        return rf"\frac{{{over}}}{{{under}}}", ATOM
+
+    def power(self, node: Power) -> tuple[str, int]:
+        self.inline += 1
+        exponent = self.write(node.exponent)[0]
+        self.inline -= 1
+        base = self.at(node.base, ATOM)
+        return f"{{{self.brackets(base) if base.startswith(FRACTION) else base}}}^{{{exponent}}}", POWER
+
+    def apply(self, node: Apply) -> tuple[str, int]:
+        if node.name == "sqrt":
+            return rf"\sqrt{{{self.write(node.args[0])[0]}}}", ATOM
+        if node.name == "exp":
+            self.inline += 1
+            body = self.write(node.args[0])[0]
+            self.inline -= 1
+            return f"e^{{{body}}}", POWER
+        name = LATEX_NAMES.get(node.name) or self.style.typesetting.function(node.name)
+        body = ", ".join(self.write(a)[0] for a in node.args)
+        return rf"{name}\left({body}\right)", ATOM
+
+
+class _Text(_Printer):
+    def number(self, node: Num) -> tuple[str, int]:
+        if node.number.special:
+            return SPECIAL[node.number.special][1], SUM if node.number.special == "-oo" else ATOM
+        x = _fraction(node.number)
+        if x.denominator == 1 or (self.style.decimals and terminating(x)):
+            return terminating(x) or str(x), ATOM if x >= 0 else SUM
+        return f"{x.numerator}/{x.denominator}", SUM if x < 0 else PRODUCT
+
+    def item(self, node: Item) -> tuple[str, int]:
+        subscript = ",".join(str(k + 1) for k in node.index)
+        letter = unicode_math(self.style.name(node.tensor))
+        return f"{letter}[{subscript}]" if subscript else letter, ATOM
+
+    def decimal(self, digits: str) -> str:
+        return text_decimal(digits)
+
+    def product(self, node: Product) -> tuple[str, int]:
+        head, *rest = node.factors
+        return "·".join([self.at(head, PRODUCT), *(self.at(f, POWER) for f in rest)]), PRODUCT
+
+    def quotient(self, node: Quotient) -> tuple[str, int]:
+        return self.at(node.over, PRODUCT) + "/" + self.at(node.under, POWER), PRODUCT
+
+    def power(self, node: Power) -> tuple[str, int]:
+        return f"{self.at(node.base, ATOM)}^{self.at(node.exponent, ATOM)}", POWER
+
+    def apply(self, node: Apply) -> tuple[str, int]:
+        if node.name == "sqrt":
+            return "√" + self.at(node.args[0], ATOM), POWER
+        if node.name == "exp":
+            return "e^" + self.at(node.args[0], ATOM), POWER
+        return f"{TEXT_NAMES.get(node.name, node.name)}({', '.join(self.write(a)[0] for a in node.args)})", ATOM
+
+
+def _fraction(x: Exact) -> Fraction:
+    r = x.rational
+    assert r is not None, "a number leaf holds a rational number"
+    return r

@@ -1,0 +1,199 @@
+"""Display trees: what a step of a derivation looks like, each node with the exact value that it has.
+
+Nothing is evaluated, reordered or rationalised on the way to the page: ``10/sqrt(3)`` is a fraction with a root in its
+denominator, ``1*1 + 0*0 + 3*3`` keeps its terms and their order. Nodes are immutable; :attr:`Node.value` is the exact value
+(:class:`symattn.derivation.exactvalue.Exact`), found by the same operations carried out. :mod:`.nodeprint` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TypeAlias
+
+from symattn.derivation import exactvalue as ev
+from symattn.derivation.exactvalue import Exact
+
+
+@dataclass(frozen=True)
+class Num:
+    """An integer, a fraction or a decimal, as typed; also NaN and the infinities."""
+
+    number: Exact
+
+    @property
+    def value(self) -> Exact:
+        """The number itself."""
+        return self.number
+
+
+@dataclass(frozen=True)
+class Item:
+    """An element of a tensor by its name, ``P_{5,1}``; indices count from 0 here and from 1 on the page."""
+
+    tensor: str
+    index: tuple[int, ...]
+    content: Exact
+
+    @property
+    def value(self) -> Exact:
+        """The value of the element: what it is known to be, or the element itself where that is too long to carry along."""
+        return self.content
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A decimal in place of an exact value: it prints as rounded and keeps what it was."""
+
+    decimal: str
+    content: Exact
+
+    @property
+    def value(self) -> Exact:
+        """The exact value behind the decimal."""
+        return self.content
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of signed terms, in the order given."""
+
+    terms: tuple[tuple[int, Node], ...]
+
+    @cached_property
+    def value(self) -> Exact:
+        """The terms added up."""
+        return ev.add(*(t.value if s > 0 else ev.negate(t.value) for s, t in self.terms))
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of factors, in the order given; ``dot`` asks for a dot between all of them."""
+
+    factors: tuple[Node, ...]
+    dot: bool = True
+
+    @cached_property
+    def value(self) -> Exact:
+        """The factors multiplied."""
+        return ev.multiply(*(f.value for f in self.factors))
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """A fraction; the value is the exact quotient."""
+
+    over: Node
+    under: Node
+
+    @cached_property
+    def value(self) -> Exact:
+        """The quotient."""
+        return ev.divide(self.over.value, self.under.value)
+
+
+@dataclass(frozen=True)
+class Power:
+    """A base with an exponent."""
+
+    base: Node
+    exponent: Node
+
+    @cached_property
+    def value(self) -> Exact:
+        """The power."""
+        return ev.power(self.base.value, self.exponent.value)
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A function applied: ``exp`` (shown as a power of e), ``sqrt`` (as a root), ``log``, ``max``, ... Its value is given when
+    it needs a comparison (``max``), otherwise found.
+    """
+
+    name: str
+    args: tuple[Node, ...]
+    known: Exact | None = None
+
+    @cached_property
+    def value(self) -> Exact:
+        """The function value."""
+        if self.known is not None:
+            return self.known
+        values = [a.value for a in self.args]
+        return ev.sqrt(values[0]) if self.name == "sqrt" else ev.call(self.name, *values)
+
+
+Node: TypeAlias = Num | Item | Rounded | Sum | Product | Quotient | Power | Apply
+
+
+def number(x: int | Fraction) -> Num:
+    """A rational number as a node."""
+    return Num(ev.rational(x))
+
+
+def product(factors: Iterable[Node], dot: bool = True) -> Node:
+    """A product, or its single factor, or 1."""
+    f = tuple(factors)
+    return f[0] if len(f) == 1 else Product(f, dot) if f else number(1)
+
+
+def quotient(over: Node, under: Iterable[Node], dot: bool = True) -> Node:
+    """``over`` divided by the product of ``under``, or ``over`` where there is nothing to divide by."""
+    u = tuple(under)
+    return Quotient(over, product(u, dot)) if u else over
+
+
+def tree(value: Exact) -> Node:
+    """The display of an exact value: terms in their order, over a common denominator where all terms have the same one.
+
+    >>> tree(ev.divide(ev.rational(10), ev.sqrt(ev.rational(3)))) == Quotient(number(10), Apply("sqrt", (number(3),)))
+    True
+    """
+    if value.special or value.rational is not None:
+        return Num(value)
+    shared = _shared_denominator(value)
+    if shared and len(value.terms) > 1:
+        top = Exact(tuple((c, tuple((g, p) for g, p in m if p > 0)) for c, m in value.terms))
+        return Quotient(tree(top), product(_factors(shared), dot=False))
+    terms = tuple((-1 if c < 0 else 1, _term(abs(c), m)) for c, m in value.terms)
+    return terms[0][1] if len(terms) == 1 and terms[0][0] > 0 else Sum(terms)
+
+
+def _shared_denominator(value: Exact) -> tuple[tuple[ev.Generator, int], ...]:
+    """The generators that divide every term with the same powers; empty where the terms differ."""
+    below = [frozenset((g, p) for g, p in m if p < 0) for _, m in value.terms]
+    if any(b != below[0] for b in below):
+        return ()
+    return tuple((g, -p) for g, p in value.terms[0][1] if p < 0)
+
+
+def _term(c: Fraction, m: ev.Monomial) -> Node:
+    above = _factors([(g, p) for g, p in m if p > 0])
+    below = _factors([(g, -p) for g, p in m if p < 0])
+    if c.numerator != 1 or not above:
+        above = [number(c.numerator), *above]
+    if c.denominator != 1:
+        below = [number(c.denominator), *below]
+    return quotient(product(above, dot=False), below, dot=False)
+
+
+def _factors(powers: Iterable[tuple[ev.Generator, int]]) -> list[Node]:
+    """Generators with positive powers as nodes, roots first."""
+    found: list[Node] = []
+    for g, p in sorted(powers, key=lambda gp: 0 if isinstance(gp[0], ev.Root) else 1):
+        base: Node
+        if isinstance(g, ev.Root):
+            base = Apply("sqrt", (number(g.radicand),))
+        elif isinstance(g, ev.Call) and g.name == "pow":
+            base = Power(tree(g.args[0]), tree(g.args[1]))
+        elif isinstance(g, ev.Call):
+            base = Apply(g.name, tuple(tree(a) for a in g.args), ev.generator(g))
+        elif isinstance(g, ev.Group):
+            base = tree(g.body)
+        else:
+            base = Item(g.tensor, g.index, ev.generator(g))
+        found.append(base if p == 1 else Power(base, number(p)))
+    return found

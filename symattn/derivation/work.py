@@ -1,0 +1,257 @@
+"""The numbers of an example put into the statements of a program: for every element a display tree and its exact value.
+
+Elements are worked out when they are asked for and kept. An element whose exact value is short (a number, ten over a root, one
+exponential over a normaliser) is carried along by value; a longer one is carried along by name, so no expression ever grows.
+Where a comparison needs an irrational number (a maximum), enclosures decide, with more and more bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product as cartesian
+from typing import Any
+
+import sympy as sp
+
+from symattn.derivation import exactvalue as ev
+from symattn.derivation.enclose import Encloser
+from symattn.derivation.exactvalue import Exact
+from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Sum, number, product, quotient, tree
+from symattn.errors import InputValueError, LimitError
+from symattn.indexed import Tensor, name_of, subscripts_of
+from symattn.numbers import exact_number
+from symattn.program import Program, Statement
+from symattn.readings.typesetting.ordering import Order, absorb_sign, is_negative, split_product
+
+Env = Mapping[sp.Symbol, int]
+
+SHORT_TERMS = 2
+LONGEST_SUM = 2048
+
+
+class Worksheet:
+    """A program with numbers in it.
+
+    Parameters
+    ----------
+    program
+        Any program; the worksheet knows no variant.
+    inputs
+        Name -> array (nested indexing ``a[i, j]``) or scalar of exact numbers: integers, fractions, infinities.
+    sizes
+        Size symbol -> integer.
+    inline
+        Tensors whose elements are written out where they are read, not named.
+    """
+
+    def __init__(self, program: Program, inputs: Mapping[str, Any], sizes: Mapping[sp.Symbol, int], inline: Iterable[str] = ()) -> None:
+        self.program = program
+        self.inputs = inputs
+        self.sizes = dict(sizes)
+        self.inline = frozenset(inline)
+        self._order = {s.name: Order.of(s, program) for s in program}
+        self.enclose = Encloser(self.full)
+        self._full: dict[tuple[str, tuple[int, ...]], Exact] = {}
+        self._tree: dict[tuple[str, tuple[int, ...]], Node] = {}
+
+    def extent(self, a: sp.Symbol) -> int:
+        """How many values the index ``a`` takes here."""
+        return int(sp.sympify(self.program.dims[a]).xreplace({k: sp.Integer(v) for k, v in self.sizes.items()}))
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The sizes of a tensor here."""
+        table = {k: sp.Integer(v) for k, v in self.sizes.items()}
+        return tuple(int(sp.sympify(d).xreplace(table)) for d in self.program.shapes[name])
+
+    def full(self, name: str, index: tuple[int, ...]) -> Exact:
+        """The exact value of an element in terms of the elements that its statement reads."""
+        key = (name, index)
+        if key not in self._full:
+            self._full[key] = exact(self._input(name, index)) if name not in self.program else self.work(name, index).value
+        return self._full[key]
+
+    def short(self, name: str, index: tuple[int, ...]) -> Exact:
+        """What is carried along for an element: its exact value where that is short, otherwise the element by name."""
+        value = self.full(name, index)
+        if value.special or (value.numeric and len(value.terms) <= SHORT_TERMS):
+            return value
+        if len(value.terms) == 1 and value.size <= 8 and not any(isinstance(g, ev.Group) for g, _ in value.terms[0][1]):
+            return value
+        return ev.generator(ev.Ref(name, index))
+
+    def defined(self, name: str, index: tuple[int, ...]) -> bool:
+        """Whether the element lies in the domain of its statement (an element of an input always does)."""
+        if name not in self.program or self.program[name].over:
+            return True
+        s = self.program[name]
+        return self.holds(s.where, dict(zip(s.indices, index, strict=True)))
+
+    def work(self, name: str, index: tuple[int, ...]) -> Node:
+        """The right hand side of the statement of ``name`` with the numbers of this element put in, in order."""
+        key = (name, index)
+        if key not in self._tree:
+            s = self.program[name]
+            self._tree[key] = self._statement(s, dict(zip(s.indices, index, strict=True)))
+        return self._tree[key]
+
+    def points(self, s: Statement, env: Env) -> Iterator[dict[sp.Symbol, int]]:
+        """The values of all indices at which a statement reads something, for given free indices."""
+        if len(s.over) and _size(*(self.extent(a) for a in s.over)) > LONGEST_SUM:
+            raise LimitError(f"{s.name}: a sum of more than {LONGEST_SUM} terms is not written out")
+        for values in cartesian(*(range(self.extent(a)) for a in s.over)):
+            here = {**env, **dict(zip(s.over, values, strict=True))}
+            if self.holds(s.where, here):
+                yield here
+
+    def _statement(self, s: Statement, env: Env) -> Node:
+        e = absorb_sign(s.expr)
+        outer, inner = split_product(e, s.over) if s.over and s.reduce == "sum" else (sp.Integer(1), e)
+        parts = [self._node(s, inner, here) for here in self.points(s, env)]
+        if not parts:
+            return Num(ev.MINUS_INFINITY) if s.over and s.reduce == "max" else number(int(s.over != () and s.reduce == "prod"))
+        if s.over and s.reduce == "max":
+            return self._extreme("Max", parts)
+        if s.over and s.reduce == "prod":
+            return product(parts)
+        flat = tuple(t for p in parts for t in (p.terms if isinstance(p, Sum) else ((1, p),)))
+        reduced = Sum(flat) if len(flat) > 1 else parts[0]
+        return reduced if outer == 1 else self._scaled(s, outer, reduced, env)
+
+    def _scaled(self, s: Statement, outer: sp.Expr, reduced: Node, env: Env) -> Node:
+        """A factor before a sum: ``1/sqrt(3) * (...)``, and the sign alone where it is -1."""
+        if is_negative(outer):
+            inner = reduced if outer == -1 else self._scaled(s, -outer, reduced, env)
+            return Sum(((-1, inner),))
+        return Product((self._node(s, outer, env), reduced))
+
+    def _extreme(self, name: str, parts: Sequence[Node]) -> Node:
+        sign = 1 if name == "Max" else -1
+        best = parts[0].value
+        for p in parts[1:]:
+            if self.enclose.sign(ev.add(p.value, ev.negate(best))) * sign > 0:
+                best = p.value
+        return Apply(name, tuple(parts), best) if len(parts) > 1 else parts[0]
+
+    def _item(self, x: Tensor, env: Env) -> Node:
+        index = tuple(self._integer(a, env) for a in subscripts_of(x))
+        name = name_of(x)
+        value = self.short(name, index)
+        if name not in self.program or value.special or (value.numeric and len(value.terms) <= 1):
+            return tree(value)
+        if name in self.inline and not any(isinstance(g, ev.Ref) and g.tensor == name for _, m in value.terms for g, _ in m):
+            return tree(value)
+        return Item(name, index, value)
+
+    def _node(self, s: Statement, e: sp.Expr, env: Env) -> Node:
+        """One expression as a display tree."""
+        if isinstance(e, sp.Indexed) or (isinstance(e, sp.Symbol) and not e.is_integer):
+            return self._item(e, env)
+        if isinstance(e, sp.Symbol):
+            return number(env[e] if e in env else self.sizes[e])
+        if e.is_Rational:
+            return number(Fraction(int(e.p), int(e.q)))
+        if e in (sp.oo, -sp.oo, sp.nan):
+            return Num({sp.oo: ev.INFINITY, -sp.oo: ev.MINUS_INFINITY}.get(e, ev.NAN))
+        if isinstance(e, sp.Add):
+            return Sum(tuple(self._signed(s, t, env) for t in self._order[s.name].terms(e.args)))
+        if isinstance(e, sp.Mul):
+            return self._product(s, e, env)
+        if isinstance(e, sp.Pow):
+            return self._power(s, e.base, e.exp, env)
+        if isinstance(e, sp.exp):
+            return Apply("exp", (self._node(s, e.args[0], env),))
+        args = [self._node(s, a, env) for a in e.args]
+        if isinstance(e, (sp.Max, sp.Min)):
+            return self._extreme(e.func.__name__, args)
+        name = "sqrt" if e.func.__name__ == "sqrt" else e.func.__name__
+        if name in ("Abs", "sign") and args[0].value.rational is None and not args[0].value.special:
+            way = self.enclose.sign(args[0].value)
+            value = ev.rational(way) if name == "sign" else args[0].value if way >= 0 else ev.negate(args[0].value)
+            return Apply(name, tuple(args), value)
+        return Apply(name, tuple(args))
+
+    def _signed(self, s: Statement, e: sp.Expr, env: Env) -> tuple[int, Node]:
+        return (-1, self._node(s, -e, env)) if is_negative(e) else (1, self._node(s, e, env))
+
+    def _product(self, s: Statement, e: sp.Mul, env: Env) -> Node:
+        if is_negative(e):
+            return Sum(((-1, self._node(s, -e, env)),))
+        above: list[Node] = []
+        below: list[Node] = []
+        for f in self._order[s.name].factors(e.args):
+            if isinstance(f, sp.Pow) and f.exp.is_number and f.exp.is_negative:
+                below.append(self._power(s, f.base, -f.exp, env))
+            elif f.is_Rational and f.q != 1:
+                below.append(number(int(f.q)))
+                above += [number(int(f.p))] if f.p != 1 else []
+            else:
+                above.append(self._node(s, f, env))
+        return quotient(product(above), below)
+
+    def _power(self, s: Statement, base: sp.Expr, exponent: sp.Expr, env: Env) -> Node:
+        if exponent.is_number and exponent.is_negative:
+            return Quotient(number(1), self._power(s, base, -exponent, env))
+        inner = self._node(s, base, env)
+        if exponent == 1:
+            return inner
+        return Apply("sqrt", (inner,)) if exponent == sp.Rational(1, 2) else Power(inner, self._node(s, exponent, env))
+
+    def _input(self, name: str, index: tuple[int, ...]) -> object:
+        a = self.inputs[name]
+        return a[index] if index else (a[()] if hasattr(a, "shape") else a)
+
+    def _integer(self, e: sp.Expr, env: Env) -> int:
+        value = self._node_value(e, env).rational
+        assert value is not None and value.denominator == 1, f"the subscript {e} is not an integer"
+        return int(value)
+
+    def _node_value(self, e: sp.Expr, env: Env) -> Exact:
+        return self._node(self.program.statements[0], e, env).value
+
+    def holds(self, condition: sp.Basic, env: Env) -> bool:
+        """Whether a condition holds at given indices.
+
+        Raises
+        ------
+        UndecidedError
+            When two irrational numbers are equal as far as enclosures can see.
+        """
+        if condition in (sp.true, sp.false):
+            return bool(condition)
+        if isinstance(condition, (sp.And, sp.Or)):
+            return (all if isinstance(condition, sp.And) else any)(self.holds(c, env) for c in condition.args)
+        if isinstance(condition, sp.Not):
+            return not self.holds(condition.args[0], env)
+        a, b = (self._node_value(e, env) for e in condition.args)
+        return compare(condition, a, b, self.enclose)
+
+
+def compare(relation: sp.Basic, a: Exact, b: Exact, enclose: Encloser) -> bool:
+    """Whether a relation of two exact values holds; NaN is unequal to everything."""
+    if a.special or b.special:
+        if "nan" in (a.special, b.special):
+            return isinstance(relation, sp.Ne)
+        x, y = ({"oo": 1, "-oo": -1}.get(v.special, 0) for v in (a, b))
+        order = (x > y) - (x < y)
+    else:
+        order = enclose.sign(ev.add(a, ev.negate(b)))
+    tests = {sp.Eq: order == 0, sp.Ne: order != 0, sp.Le: order <= 0, sp.Lt: order < 0, sp.Ge: order >= 0, sp.Gt: order > 0}
+    return next(truth for kind, truth in tests.items() if isinstance(relation, kind))
+
+
+def exact(x: Any) -> Exact:
+    """A number of an input as an exact value: what :func:`symattn.numbers.exact_number` gives, infinities and NaN included."""
+    x = exact_number(x)
+    if isinstance(x, float):
+        return ev.NAN if x != x else ev.INFINITY if x > 0 else ev.MINUS_INFINITY
+    if isinstance(x, Fraction):
+        return ev.rational(x)
+    raise InputValueError(f"{x} is irrational; a derivation takes rational numbers")
+
+
+def _size(*extents: int) -> int:
+    result = 1
+    for e in extents:
+        result *= e
+    return result
