@@ -1,6 +1,14 @@
 r"""The LaTeX reading: statements of any program as formulas, in index form and in matrix form.
 
     index_form(program, statement, letters=None, *, style="latex", batch=(), hidden=(), where=True, constants=True) -> str
+    matrix_form(program, statement, batch=None, letters=None, *, style="latex", hidden=(), constants=True) -> MatrixForm | None
+    condition_form(program, statement, letters=None, *, style="latex", batch=(), hidden=()) -> str
+    scalar_form(program, statement, expr, letters=None, *, style="latex") -> str
+    letter(name, letters=None, *, known=()) -> str
+
+A :class:`MatrixForm` has ``.latex``, ``.lhs``, ``.rhs`` and ``.value(arrays)``, what the printed formula gives in numbers; it is
+None where a statement does not reduce to matrices, and index form is then the thing to print. It leaves conditions out: entries
+outside them are 0. A document says that once, with :func:`condition_form`.
 
 ``statement`` is a statement of the program or its name. ``letters`` is a table from names of tensors to LaTeX, laid over the
 default one, or :class:`Letters`. ``style`` is ``"latex"``, ``"markdown"`` or a :class:`Style`. Indices in ``batch`` are written
@@ -15,15 +23,28 @@ from collections.abc import Iterable, Mapping
 import sympy as sp
 
 from symattn.program import Program, Statement
-from symattn.readings.typesetting import indexform
+from symattn.readings.typesetting import indexform, matrixform
 from symattn.readings.typesetting.conditions import condition
 from symattn.readings.typesetting.letters import LATEX, MARKDOWN, Letters, Style, style_of
+from symattn.readings.typesetting.matrixform import MatrixForm, batch_indices
 from symattn.readings.typesetting.scalars import printer_for
 
 Table = Letters | Mapping[str, str] | None
 Indices = Iterable[sp.Symbol | str]
 
-__all__ = ["LATEX", "MARKDOWN", "Letters", "Style", "condition_form", "index_form", "letter", "scalar_form"]
+__all__ = [
+    "LATEX",
+    "MARKDOWN",
+    "Letters",
+    "MatrixForm",
+    "Style",
+    "batch_indices",
+    "condition_form",
+    "index_form",
+    "letter",
+    "matrix_form",
+    "scalar_form",
+]
 
 
 def index_form(
@@ -49,6 +70,34 @@ def index_form(
     s = _statement(program, statement)
     printer = printer_for(program, s, letters, style_of(style), _indices(batch), _indices(hidden))
     return indexform.index_form(indexform.with_constants(program, s) if constants else s, printer, where=where)
+
+
+def matrix_form(
+    program: Program,
+    statement: Statement | str,
+    batch: Indices | None = None,
+    letters: Table = None,
+    *,
+    style: Style | str = LATEX,
+    hidden: Indices = (),
+    constants: bool = True,
+) -> MatrixForm | None:
+    r"""A statement as a matrix formula, or None where it does not reduce to matrices.
+
+    ``batch`` are the indices that are no axes of the matrices (None: :func:`batch_indices`), written above unless ``hidden``.
+
+    >>> from symattn.program import indices, size, tensor
+    >>> i, j, c, k, g = indices("i j c k g")
+    >>> dims = {i: size("n"), j: size("m"), c: size("d"), k: size("Hkv"), g: size("G")}
+    >>> s = Statement(tensor("dK", k, j, c), tensor("dS", k, g, i, j) * tensor("Q", k, g, i, c), (g, i))
+    >>> print(matrix_form(Program((s,), dims, ("dK",)), s, batch=(k, g)).latex)
+    dK^{(k)} = \sum_g dS^{(k,g)\top} Q^{(k,g)}
+    """
+    s = _statement(program, statement)
+    lifted = batch_indices(program) if batch is None else _indices(batch)
+    unseen = _indices(hidden) - set(s.over)
+    printer = printer_for(program, s, letters, style_of(style), lifted | (_indices(hidden) - unseen), unseen)
+    return matrixform.matrix_form(program, s, printer, constants=constants)
 
 
 def scalar_form(

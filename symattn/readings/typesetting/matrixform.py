@@ -1,0 +1,125 @@
+r"""The matrix form of a statement: ``S = \frac{Q K^{\top}}{\sqrt{d_k}}``, with the values that the formula stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import sympy as sp
+
+from symattn.errors import ShapeError
+from symattn.program import Program, Statement, integer_symbols
+from symattn.readings.typesetting.indexform import with_constants
+from symattn.readings.typesetting.matrices import Array, Env, Form
+from symattn.readings.typesetting.reduction import NoMatrixForm, Reduction
+from symattn.readings.typesetting.scalars import Printer
+
+
+@dataclass(frozen=True)
+class MatrixForm:
+    """A statement as a matrix formula.
+
+    Parameters
+    ----------
+    program, statement
+        What it is the form of.
+    lhs, rhs
+        The two sides in LaTeX.
+    batch
+        Indices that are no axes of the matrices.
+    form
+        The right-hand side with its evaluator.
+    """
+
+    program: Program
+    statement: Statement
+    lhs: str
+    rhs: str
+    batch: frozenset[sp.Symbol]
+    form: Form
+
+    @property
+    def latex(self) -> str:
+        """The formula. It says nothing of the condition: entries outside it are 0, and a row maximum passes over them."""
+        return f"{self.lhs} = {self.rhs}"
+
+    def value(self, arrays: Mapping[str, npt.NDArray[np.generic]], sizes: Mapping[sp.Symbol | str, int] | None = None) -> Array:
+        """What the printed formula gives for arrays, in float64; entries where the condition fails are 0.
+
+        Parameters
+        ----------
+        arrays
+            The tensors that the formula reads, by name, with all their axes.
+        sizes
+            Numbers for size symbols that the shapes do not reveal.
+
+        Raises
+        ------
+        ShapeError
+            When a size is neither given nor visible.
+        """
+        numbers = self._sizes(arrays, sizes or {})
+        s = self.statement
+        lifted = [a for a in s.indices if a in self.batch]
+        out = np.zeros([numbers[a] for a in s.indices])
+        labels = [a for a in s.indices if a not in self.batch]
+        outside = [c for c in s.conditions if not integer_symbols(c) & set(s.over)]
+        with np.errstate(all="ignore"):
+            for at in np.ndindex(*[numbers[a] for a in lifted]):
+                env = Env(arrays, numbers, dict(zip(lifted, map(int, at), strict=True)))
+                keep = np.ones([numbers[a] for a in labels], bool)
+                for c in outside:
+                    keep = keep & env.pointwise(c, labels)
+                where = tuple(env.point[a] if a in env.point else slice(None) for a in s.indices)
+                out[where] = np.where(keep, self.form.value(env), 0.0)
+        return out
+
+    def _sizes(self, arrays: Mapping[str, npt.NDArray[np.generic]], sizes: Mapping[sp.Symbol | str, int]) -> dict[sp.Symbol, int]:
+        known = {str(k): int(v) for k, v in sizes.items()}
+        for name, x in arrays.items():
+            for axis, length in zip(self.program.shapes.get(name, ()), np.shape(x), strict=True):
+                if isinstance(axis, sp.Symbol):
+                    known.setdefault(axis.name, length)
+        symbols = {a: known[a.name] for a in self.program.sizes if a.name in known}
+        table = {a: sp.Integer(v) for a, v in symbols.items()}
+        numbers = dict(symbols)
+        for a in self.statement.domain:
+            extent = sp.sympify(self.program.dims[a]).xreplace(table)
+            if not extent.is_Integer:
+                raise ShapeError(f"the size {extent} of the index {a} is not visible in the arrays; give it in `sizes`")
+            numbers[a] = int(extent)
+        return numbers
+
+
+def batch_indices(program: Program) -> frozenset[sp.Symbol]:
+    """The indices that no matrix has as an axis: those before the last two of a target, unless they are the last of another.
+
+    >>> from symattn.program import indices, size, tensor
+    >>> h, i, j = indices("h i j")
+    >>> s = Statement(tensor("P", h, i, j), tensor("E", h, i, j))
+    >>> batch_indices(Program((s,), {h: size("H"), i: size("n"), j: size("m")}, ("P",)))
+    frozenset({h})
+    """
+    first = {a for s in program for a in s.indices[:-2]}
+    last = {s.indices[-1] for s in program if len(s.indices) > 1}
+    return frozenset(first - last)
+
+
+def matrix_form(program: Program, s: Statement, printer: Printer, *, constants: bool = True) -> MatrixForm | None:
+    """The matrix form of a statement, or None where it does not reduce to matrices."""
+    batch = printer.batch | printer.hidden
+    shown = with_constants(program, s) if constants else s
+    try:
+        form = Reduction(program, printer, batch).statement(shown)
+    except NoMatrixForm:
+        return None
+    target = s.target
+    axes = [a for a in s.indices if a not in batch]
+    if axes:
+        above, _ = printer.subscripts(target)
+        lhs = printer.letters.tensor(s.name).tex(above)
+    else:
+        lhs = printer.tex(target)
+    return MatrixForm(program, s, lhs, form.tex, batch, form)
