@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from symattn.claims import prove_range_only
 from symattn.derivative import backward, forward
 from symattn.program import Program
 
@@ -55,6 +56,7 @@ def adjoint(program: Program, wrt: Iterable[str] | None = None) -> Program:
     dA[i, j] = dy[i]*x[j]
     dx[j] = sum over i of A[i, j]*dy[i]
     """
+    prove_range_only(program)
     return backward(program, wrt).program
 
 
@@ -85,4 +87,5 @@ def tangent(program: Program, wrt: Iterable[str] | None = None) -> Program:
     y[i] = sum over j of A[i, j]*x[j]
     y_t[i] = sum over j of A[i, j]*x_t[j]
     """
+    prove_range_only(program)
     return forward(program, wrt)

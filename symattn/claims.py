@@ -1,0 +1,93 @@
+"""Proof of ``range_only`` claims: no output depends on the value of the tensor, which is there to keep exponentials in range.
+
+The claimed tensors are taken as inputs, and their gradient is reduced to 0 for all sizes, by facts that the program itself gives.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import sympy as sp
+
+from symattn.derivative import backward
+from symattn.errors import LimitError, NotDifferentiableError, ProofError
+from symattn.facts import knowing
+from symattn.indexed import all_reads, name_of, reads, subscripts_of
+from symattn.program import Program, Statement
+
+__all__ = ["prove_range_only"]
+
+
+def prove_range_only(program: Program) -> None:
+    """Prove that the outputs do not depend on the values of the ``range_only`` tensors; nothing to do where there are none.
+
+    Raises
+    ------
+    ProofError
+        When a claim is false, or is not proved; the message names the tensor. A claim that conditions, subscripts or rounding to
+        integers depend on is refused as well: a derivative cannot see them.
+
+    Notes
+    -----
+    Each claimed tensor becomes an input, and the output's derivative in it is shown to be 0 for all sizes by the normal form of
+    sums of products. Where an output is infinite (the log-sum-exp of a row that keeps no key) its incoming gradient counts as 0.
+
+    >>> from symattn.indexed import indices, size, tensor
+    >>> i, j = indices("i j")
+    >>> x, m, l = tensor("x", i, j), tensor("m", i), tensor("l", i)
+    >>> def lse(expr):
+    ...     top = Statement(m, x, (j,), "max", range_only=True)
+    ...     total = Statement(l, sp.exp(x - m), (j,))
+    ...     return Program((top, total, Statement(tensor("L", i), expr)), {i: size("n"), j: size("m")}, ("L",))
+    >>> prove_range_only(lse(m + sp.log(l)))
+    >>> prove_range_only(lse(sp.log(l)))
+    Traceback (most recent call last):
+    ...
+    symattn.errors.ProofError: m is range_only, but the outputs are not proved to be independent of its value
+    """
+    _prove(program)
+
+
+@lru_cache(maxsize=256)
+def _prove(program: Program) -> None:
+    claimed = [s for s in program if s.range_only]
+    if not claimed:
+        return
+    names = {s.name for s in claimed}
+    for n in program.outputs:
+        if n in names:
+            raise ProofError(f"{n} is range_only, but it is an output")
+    cut = program.with_statements(s for s in program if not s.range_only)
+    read = [s for s in claimed if s.name in cut.inputs]
+    for s in read:
+        _refuse_hidden(s, cut)
+    try:
+        gradient = backward(cut, [s.name for s in read])
+    except NotDifferentiableError as error:
+        raise ProofError(f"range_only cannot be proved: {error}") from error
+    form = knowing(program, gradient.program, gradient.seeds)
+    for s in read:
+        target = gradient.program[gradient.gradients[s.name]].target
+        try:
+            proved = form.is_zero(target)
+        except LimitError:
+            proved = False
+        if not proved:
+            raise ProofError(f"{s.name} is range_only, but the outputs are not proved to be independent of its value")
+
+
+def _refuse_hidden(claim: Statement, cut: Program) -> None:
+    """A claim that something not differentiable depends on: a condition, a subscript, a sign, a rounding to integers."""
+    live = {claim.name}
+    for s in cut:
+        hidden = {name_of(x) for x in all_reads(s.where)}
+        hidden |= {name_of(y) for x in reads(s.expr) for a in subscripts_of(x) for y in all_reads(a)}
+        hidden |= {
+            name_of(x) for f in s.expr.atoms(sp.sign, sp.floor, sp.ceiling, sp.Heaviside, sp.Piecewise) for x in all_reads(f)
+        }
+        if hidden & live:
+            raise ProofError(
+                f"{claim.name} is range_only, but {s.name} reads {', '.join(sorted(hidden & live))} in a condition or subscript"
+            )
+        if any(name_of(x) in live for x in s.reads):
+            live.add(s.name)

@@ -1,0 +1,361 @@
+"""The normal form of nested sums of products over free dimensions: identities proved for all sizes at once.
+
+An expression becomes a sum of terms, each a coefficient times powers of atoms times conditions, summed over bound indices
+(:mod:`symattn.terms`). Named tensors are expanded down to the opaque ones; bound indices get canonical names, only those of one
+dimension being exchangeable; equal terms are collected. Two expressions with the same normal form are equal for all sizes.
+The rules used, beside those of a commutative ring:
+
+* ``exp(a + b) = exp(a) exp(b)``, ``exp(log x) = x``; ``first / (first + rest) = 1 - rest / (first + rest)``
+* a sum over an index that a fact names (:class:`Contraction`): ``sum_j E[i, j] = l[i]``
+* an equality ``x = y`` of a bound index with an index of the same dimension, or with a subscript that is in range, eliminates it
+* an index that occurs nowhere is a factor, its size; conditions that the ranges decide, or that others imply, go away
+* where that is not enough: complements, ``[x < y] = 1 - [y <= x]``, ``[x <= y - 1] = [x <= y] - [x = y]``
+
+A proof holds wherever the expressions are defined: no divisor is 0. "Not proved" is not "false".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product as cartesian
+
+import sympy as sp
+
+from symattn.conditions import Exists, normal_conditions
+from symattn.errors import LimitError, ProgramError
+from symattn.indexed import index, integer_symbols, name_of, reads, subscripts_of
+from symattn.program import Program, Statement
+from symattn.reduction import Reduction
+from symattn.terms import Term, canonical
+
+__all__ = ["Contraction", "NormalForm", "SumOver", "Support"]
+
+_NONE: frozenset[sp.Basic] = frozenset()
+
+
+class SumOver(sp.Expr):
+    """``SumOver(body, i, j, where=condition)``: the sum of ``body`` over the indices where the condition holds, inside a claim.
+
+    >>> i = sp.Symbol("i", integer=True)
+    >>> SumOver(sp.IndexedBase("x")[i], i).over
+    (i,)
+    """
+
+    def __new__(cls, body: sp.Expr, *over: sp.Basic, where: sp.Basic = sp.true) -> SumOver:
+        """Make the sum; also from ``args``, as SymPy rebuilds expressions."""
+        if over and isinstance(over[0], sp.Tuple):
+            return sp.Expr.__new__(cls, body, over[0], over[1])
+        return sp.Expr.__new__(cls, body, sp.Tuple(*over), where)
+
+    @property
+    def body(self) -> sp.Expr:
+        """What is summed."""
+        return self.args[0]
+
+    @property
+    def over(self) -> tuple[sp.Symbol, ...]:
+        """The bound indices."""
+        return tuple(self.args[1])
+
+    @property
+    def where(self) -> sp.Basic:
+        """The condition."""
+        return self.args[2]
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A known sum: ``sum over bound of pattern where condition = value``, for all values of the other indices.
+
+    Parameters
+    ----------
+    pattern
+        A product of powers of tensors and functions of tensors. Its indices are wildcards.
+    bound
+        The index or indices that are summed. Every factor of the pattern has one of them.
+    where
+        The condition under which the sum is taken; each conjunct has a bound index.
+    value
+        An expression without the bound indices.
+    given
+        Conditions without bound indices under which the fact holds at all.
+    """
+
+    pattern: sp.Expr
+    bound: sp.Symbol | tuple[sp.Symbol, ...]
+    where: sp.Basic
+    value: sp.Expr
+    given: sp.Basic = sp.true
+
+    @property
+    def over(self) -> tuple[sp.Symbol, ...]:
+        """The bound indices."""
+        return self.bound if isinstance(self.bound, tuple) else (self.bound,)
+
+
+@dataclass(frozen=True)
+class Support:
+    """A tensor is 0 (a maximum -oo, a gradient without effect) at the indices where the conditions do not hold."""
+
+    at: tuple[sp.Symbol, ...]
+    conditions: tuple[sp.Basic, ...]
+
+
+class NormalForm:
+    """Expressions in the tensors of a list of statements, brought to one form.
+
+    Parameters
+    ----------
+    statements
+        A program or statements; what they define is expanded unless it is opaque. Maxima and products stay opaque.
+    dims
+        Index -> size, for indices of claims that a program does not know as well.
+    opaque
+        Names that stay as they are.
+    contract
+        Known sums.
+    subst
+        Pairs (tensor, value): wherever the tensor occurs, the value; indices of the tensor are wildcards.
+    support
+        Name -> where it is not 0; holds for opaque names.
+    ranges
+        Triples (subscript, size, conditions): the subscript is in range where the conditions hold.
+    limit
+        The greatest number of terms.
+
+    Raises
+    ------
+    LimitError
+        When an expression needs more than ``limit`` terms.
+    ProgramError
+        When an index of a claim has no size.
+
+    >>> from symattn.indexed import indices, size, tensor
+    >>> i, j, n, m = *indices("i j"), size("n"), size("m")
+    >>> row = Statement(tensor("r", i), tensor("A", i, j) * tensor("x", j), (j,))
+    >>> nf = NormalForm([row], {i: n, j: m})
+    >>> nf.equal(SumOver(tensor("r", i), i), SumOver(tensor("x", j) * SumOver(tensor("A", i, j), i), j))
+    True
+    >>> nf.equal(SumOver(tensor("r", i), i), SumOver(tensor("x", i) * SumOver(tensor("A", i, j), j), i))
+    False
+    """
+
+    def __init__(
+        self,
+        statements: Program | Iterable[Statement] = (),
+        dims: Mapping[sp.Symbol, sp.Expr] | None = None,
+        opaque: Iterable[str] = (),
+        contract: Iterable[Contraction] = (),
+        subst: Iterable[tuple[sp.Expr, sp.Expr]] = (),
+        support: Mapping[str, Support] | None = None,
+        ranges: Iterable[tuple[sp.Expr, sp.Expr, frozenset[sp.Basic]]] = (),
+        limit: int = 20_000,
+    ) -> None:
+        known = dict(statements.dims) if isinstance(statements, Program) else {}
+        self.dims: dict[sp.Symbol, sp.Expr] = known | dict(dims or {})
+        held = set(opaque)
+        self.statements = {s.name: s for s in statements}
+        self.open = {
+            s.name: s for s in statements if s.name not in held and not s.range_only and (s.reduce == "sum" or not s.over)
+        }
+        self.contract, self.subst, self.ranges = tuple(contract), tuple(subst), tuple(ranges)
+        self.support = dict(support or {})
+        self.limit = limit
+        self._count = 0
+        self._known: dict[str, list[Term]] = {}
+        self._reduction = Reduction(self)
+
+    # ---------------------------------------------------------------- proofs
+    def equal(self, left: sp.Expr, right: sp.Expr) -> bool:
+        """Whether ``left = right`` is proved for all sizes. False says that it is not proved, not that it is false."""
+        try:
+            return self.is_zero(left - right)
+        except LimitError:
+            return False
+
+    def is_zero(self, e: sp.Expr) -> bool:
+        """Whether ``e = 0`` is proved for all sizes."""
+        return not self.terms(e) or not self.terms(e, split=True)
+
+    def terms(self, e: sp.Expr, split: bool = False) -> dict[str, sp.Expr]:
+        """The normal form: canonical term -> coefficient. With ``split``, conditions are taken apart into complements too."""
+        todo, steps = self.expand(sp.sympify(e)), 0
+        out: dict[str, sp.Expr] = {}
+        while todo:
+            t = todo.pop()
+            less = self._reduction.step(t, split)
+            if less is None:
+                key = canonical(t, self.dims)
+                out[key] = out.get(key, sp.S.Zero) + t.coefficient
+                continue
+            todo += less
+            steps += 1
+            if len(todo) + len(out) > self.limit or steps > 20 * self.limit:
+                raise LimitError(f"the normal form needs more than {self.limit} terms")
+        return {k: v for k, v in out.items() if not _vanishes(v)}
+
+    # ---------------------------------------------------------------- indices
+    def fresh(self, a: sp.Symbol) -> sp.Symbol:
+        """A new bound index of the size of ``a``."""
+        if a not in self.dims:
+            raise ProgramError(f"index {a} has no size; give it in `dims`")
+        self._count += 1
+        b = index(f"{a.name.split('~')[0]}~{self._count}")
+        self.dims[b] = self.dims[a]
+        return b
+
+    def normal(self, where: sp.Basic) -> frozenset[sp.Basic] | None:
+        """Conditions in normal shape; None when they cannot hold."""
+        return normal_conditions(where, self.dims)
+
+    # ---------------------------------------------------------------- expansion
+    def expand(self, e: sp.Expr, given: frozenset[sp.Basic] = _NONE) -> list[Term]:
+        """The terms of an expression; ``given`` are conditions that hold wherever it is evaluated."""
+        if not reads(e) and not (integer_symbols(e) & self.dims.keys()) and not e.has(SumOver):
+            return [Term(e, {})] if e != 0 else []
+        if isinstance(e, sp.Add):
+            return [t for a in e.args for t in self.expand(a, given)]
+        if isinstance(e, sp.Mul):
+            return self.times(*[self.expand(a, given) for a in e.args])
+        if isinstance(e, sp.Pow):
+            return self._power(e.base, e.exp, given)
+        if isinstance(e, sp.exp):
+            return self._exponential(e.args[0], given)
+        if isinstance(e, SumOver):
+            table = {a: self.fresh(a) for a in e.over}
+            conditions = self.normal(e.where.xreplace(table))
+            if conditions is None:
+                return []
+            return self._bind(self.expand(e.body.xreplace(table), given | conditions), frozenset(table.values()), conditions)
+        if isinstance(e, (sp.Indexed, sp.Symbol)):
+            return self._tensor(e)
+        return [Term(sp.S.One, {self.inline(e, given): sp.S.One})]
+
+    def _tensor(self, e: sp.Expr) -> list[Term]:
+        name = name_of(e)
+        if e in self.dims or name not in self.open:
+            return [Term(sp.S.One, {e: sp.S.One}, conditions=self.supported(e))]
+        s = self.open[name]
+        if name not in self._known:
+            conditions = self.normal(s.where)
+            inner = [] if conditions is None else self.expand(s.expr, conditions)
+            self._known[name] = self._bind(inner, frozenset(s.over), conditions or _NONE)
+        out = []
+        for t in self._known[name]:
+            table = {**{a: self.fresh(a) for a in t.bound}, **dict(zip(s.indices, subscripts_of(e), strict=True))}
+            moved = self.renamed(t, table)
+            if moved is not None:
+                out.append(moved)
+        return out
+
+    def supported(self, e: sp.Expr) -> frozenset[sp.Basic]:
+        """The conditions outside which a tensor is 0."""
+        if e in self.dims or name_of(e) not in self.support:
+            return _NONE
+        s = self.support[name_of(e)]
+        table = dict(zip(s.at, subscripts_of(e), strict=True))
+        found = _NONE
+        for c in s.conditions:
+            q = normal_conditions(c.xreplace(table), self.dims)
+            found |= frozenset({sp.false}) if q is None else q
+        return found
+
+    def renamed(self, t: Term, table: Mapping[sp.Symbol, sp.Expr]) -> Term | None:
+        """The term with indices replaced; None when its conditions cannot hold any more."""
+        conditions: frozenset[sp.Basic] = _NONE
+        for c in t.conditions:
+            q = self.normal(c.xreplace(table))
+            if q is None:
+                return None
+            conditions |= q
+        atoms: dict[sp.Expr, sp.Rational] = {}
+        for x, p in t.atoms.items():
+            y = x.xreplace(table)
+            atoms[y] = atoms.get(y, sp.S.Zero) + p
+        bound = frozenset(table.get(a, a) for a in t.bound)
+        return Term(t.coefficient, {x: p for x, p in atoms.items() if p != 0}, bound, conditions)
+
+    def _bind(self, terms: list[Term], over: frozenset[sp.Symbol], conditions: frozenset[sp.Basic]) -> list[Term]:
+        return [Term(t.coefficient, t.atoms, t.bound | over, t.conditions | conditions) for t in terms]
+
+    def times(self, *factors: list[Term]) -> list[Term]:
+        """The product of sums of terms, multiplied out; bound indices are kept apart."""
+        total = 1
+        for f in factors:
+            total *= len(f)
+        if total > self.limit:
+            raise LimitError(f"the normal form needs more than {self.limit} terms")
+        out = []
+        for combination in cartesian(*factors):
+            coefficient, atoms, bound, conditions = sp.S.One, {}, frozenset(), _NONE  # type: ignore[var-annotated]
+            for t in combination:
+                clash = t.bound & bound
+                moved = self.renamed(t, {a: self.fresh(a) for a in clash}) if clash else t
+                assert moved is not None
+                coefficient *= moved.coefficient
+                bound |= moved.bound
+                conditions |= moved.conditions
+                for x, p in moved.atoms.items():
+                    atoms[x] = atoms.get(x, sp.S.Zero) + p
+            out.append(Term(coefficient, {x: p for x, p in atoms.items() if p != 0}, bound, conditions))
+        return out
+
+    def _power(self, base: sp.Expr, exponent: sp.Expr, given: frozenset[sp.Basic]) -> list[Term]:
+        if not exponent.is_Rational:
+            return [Term(sp.S.One, {self.inline(base**exponent, given): sp.S.One})]
+        if exponent.is_Integer and exponent > 0:
+            return self.times(*[self.expand(base, given)] * int(exponent))
+        terms = self.expand(base, given)
+        if len(terms) == 1 and not terms[0].bound and terms[0].conditions <= given | self._of_names(base):
+            t = terms[0]
+            if exponent.is_Integer or (t.coefficient.is_positive and len(t.atoms) == 1 and next(iter(t.atoms.values())) == 1):
+                return [Term(t.coefficient**exponent, {x: p * exponent for x, p in t.atoms.items()})]
+        inner = self.inline(base, given)
+        number, rest = sp.expand(inner).as_content_primitive() if exponent.is_Integer else (sp.S.One, sp.expand(inner))
+        return [Term(number**exponent, {rest: exponent})]
+
+    def _of_names(self, base: sp.Expr) -> frozenset[sp.Basic]:
+        """Support of an opaque tensor that is divided by: outside it there is no value to speak of."""
+        return self.supported(base) if isinstance(base, (sp.Indexed, sp.Symbol)) and base not in self.dims else _NONE
+
+    def _exponential(self, argument: sp.Expr, given: frozenset[sp.Basic]) -> list[Term]:
+        """The exponential of a sum: the product of the exponentials, rational factors of the exponent being powers."""
+        out: list[Term] = [Term(sp.S.One, {})]
+        for a in sp.Add.make_args(sp.expand(self.inline(argument, given))):
+            number, rest = a.as_coeff_Mul()
+            if not number.is_Rational:
+                number, rest = sp.S.One, a
+            if isinstance(rest, sp.log):
+                out = self.times(out, self._power(rest.args[0], number, given))
+            elif not reads(rest) and not (integer_symbols(rest) & self.dims.keys()):
+                out = self.times(out, [Term(sp.exp(a), {})])
+            else:
+                out = self.times(out, [Term(sp.S.One, {sp.exp(rest): number})])
+        return out
+
+    def inline(self, e: sp.Expr, given: frozenset[sp.Basic]) -> sp.Expr:
+        """``e`` with every unreduced tensor written out, where it is known to be inside its domain; reduced ones stay names."""
+        table = {}
+        for x in reads(e):
+            s = self.statements.get(name_of(x))
+            if x in self.dims or s is None or s.over or s.range_only or s.name not in self.open:
+                continue
+            at = dict(zip(s.indices, subscripts_of(x), strict=True))
+            conditions = self.normal(s.where.xreplace(at))
+            if conditions is not None and conditions <= given:
+                table[x] = self.inline(s.expr.xreplace(at), given)
+        return e.xreplace(table)
+
+    # ---------------------------------------------------------------- what the reduction asks
+    def exists(self, conditions: Iterable[sp.Basic], over: Iterable[sp.Symbol]) -> frozenset[sp.Basic] | None:
+        """The condition that some value of the indices satisfies all conditions, in normal shape."""
+        found = Exists.over(conditions, over)
+        for d, a in zip(found.indices, over, strict=True):
+            self.dims[d] = self.dims[a]
+        return self.normal(found)
+
+
+def _vanishes(c: sp.Expr) -> bool:
+    e = sp.expand(c)
+    return bool(e == 0) or (not e.is_number and bool(sp.cancel(sp.together(e)) == 0))

@@ -1,0 +1,97 @@
+"""Terms of the normal form: coefficient * atom powers * conditions, summed over bound indices; and their canonical names.
+
+Two terms that differ only in the names of bound indices of one dimension have the same :func:`canonical` string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import sympy as sp
+
+from symattn.conditions import serial
+from symattn.errors import LimitError
+
+__all__ = ["Term", "canonical"]
+
+_LEAVES = 2000
+
+
+@dataclass(frozen=True)
+class Term:
+    """``coefficient * prod atom**power * prod [condition]`` summed over ``bound``. The coefficient holds numbers and sizes."""
+
+    coefficient: sp.Expr
+    atoms: Mapping[sp.Expr, sp.Rational]
+    bound: frozenset[sp.Symbol] = frozenset()
+    conditions: frozenset[sp.Basic] = frozenset()
+
+    def having(self, a: sp.Symbol) -> tuple[list[sp.Expr], list[sp.Basic]]:
+        """The atoms and the conditions in which the index ``a`` occurs."""
+        return [x for x in self.atoms if x.has(a)], [c for c in self.conditions if c.has(a)]
+
+
+def _pieces(t: Term) -> list[tuple[sp.Basic, str]]:
+    """Atoms with their powers, and conditions, each with a tag."""
+    return [(x, f"^{p}") for x, p in t.atoms.items()] + [(c, "?") for c in t.conditions]
+
+
+def canonical(t: Term, dims: Mapping[sp.Symbol, sp.Expr]) -> str:
+    """The term without its coefficient as a string in which bound indices have canonical names.
+
+    Parts of the term that share no bound index are named separately, so that equal factors cost nothing.
+
+    Raises
+    ------
+    LimitError
+        When the term is so symmetric that too many namings would have to be compared.
+    """
+    pieces = [(p, tag, frozenset(a for a in t.bound if p.has(a))) for p, tag in _pieces(t)]
+    free = _line([(p, tag) for p, tag, own in pieces if not own], {})
+    groups: list[tuple[set[sp.Symbol], list[tuple[sp.Basic, str]]]] = []
+    for p, tag, own in pieces:
+        if own:
+            touching = [g for g in groups if g[0] & own]
+            groups = [g for g in groups if not g[0] & own]
+            groups.append((set(own).union(*[g[0] for g in touching]), [(p, tag), *[q for g in touching for q in g[1]]]))
+    return free + " | " + " | ".join(sorted(_name(ixs, ps, dims) for ixs, ps in groups))
+
+
+def _line(pieces: list[tuple[sp.Basic, str]], names: Mapping[sp.Symbol, str]) -> str:
+    """Atoms as often as they occur, each condition once."""
+    found = [(serial(p, names), tag) for p, tag in pieces]
+    return " ".join(sorted([p + tag for p, tag in found if tag != "?"] + list({p + tag for p, tag in found if tag == "?"})))
+
+
+def _name(bound: Iterable[sp.Symbol], pieces: list[tuple[sp.Basic, str]], dims: Mapping[sp.Symbol, sp.Expr]) -> str:
+    """The least string over the namings of ``bound`` that colour refinement leaves."""
+    leaves = 0
+
+    def refine(colour: dict[sp.Symbol, str]) -> dict[sp.Symbol, str]:
+        while True:
+            seen = {}
+            for a in colour:
+                names = {**{x: f"<{c}>" for x, c in colour.items()}, a: "@"}
+                seen[a] = (colour[a], tuple(sorted(serial(p, names) + tag for p, tag in pieces if p.has(a))))
+            rank = {v: f"{k:03d}" for k, v in enumerate(sorted(set(seen.values())))}
+            new = {a: rank[seen[a]] for a in colour}
+            if len(set(new.values())) == len(set(colour.values())):
+                return new
+            colour = new
+
+    def least(colour: dict[sp.Symbol, str]) -> str:
+        nonlocal leaves
+        classes: dict[str, list[sp.Symbol]] = {}
+        for a, c in colour.items():
+            classes.setdefault(c, []).append(a)
+        open_ = sorted(c for c, xs in classes.items() if len(xs) > 1)
+        if not open_:
+            leaves += 1
+            if leaves > _LEAVES:
+                raise LimitError(f"a product of {len(pieces)} factors is too symmetric to be brought to one form")
+            names = {a: f"_{c}:{serial(sp.sympify(dims[a]))}" for a, c in colour.items()}
+            return f"sum({','.join(sorted(names.values()))}) " + _line(pieces, names)
+        return min(least(refine({**colour, a: colour[a] + "!"})) for a in classes[open_[0]])
+
+    return least(refine({a: serial(sp.sympify(dims[a])) for a in bound}))

@@ -1,0 +1,1 @@
+"""Statements about programs, and their proofs for all sizes."""
