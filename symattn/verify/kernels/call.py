@@ -1,0 +1,210 @@
+"""One call of a kernel: the definition, its arrays by field name, and what adapters derive from both.
+
+The visible pairs are computed here from the meaning of the fields alone, independently of the definition's program, so that a
+kernel that is judged by the program does not take its mask from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from symattn.definition import Definition
+from symattn.errors import UnknownNameError
+from symattn.verify.intake import Array
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a kernel is called with.
+
+    Parameters
+    ----------
+    definition
+        The attention of given query, key and value that it should compute.
+    fields
+        Arrays by field name in the layout ``bhsd``: ``query key value`` and those that the definition reads.
+    """
+
+    definition: Definition
+    fields: Mapping[str, Array]
+
+    @property
+    def query(self) -> Array:
+        """(B, H, n, d)."""
+        return self.fields["query"]
+
+    @property
+    def key(self) -> Array:
+        """(B, H_kv, m, d)."""
+        return self.fields["key"]
+
+    @property
+    def value(self) -> Array:
+        """(B, H_kv, m, dv)."""
+        return self.fields["value"]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the query, and so of the output."""
+        return self.query.dtype
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """The sizes by the letters of the command line: B H HKV N M D DV."""
+        b, h, n, d = self.query.shape
+        _, hkv, m, _ = self.key.shape
+        return {"B": b, "H": h, "HKV": hkv, "N": n, "M": m, "D": d, "DV": self.value.shape[3]}
+
+    @property
+    def score_shape(self) -> tuple[int, int, int, int]:
+        """(B, H, n, m)."""
+        return (*self.query.shape[:3], self.key.shape[2])
+
+    @property
+    def kv_head(self) -> Array:
+        """The key-value head of every query head."""
+        kv = self.key.shape[1]
+        return np.arange(self.query.shape[1]) % kv if self.definition.grouping == "tiled" else self.kv_head_interleaved
+
+    @property
+    def kv_head_interleaved(self) -> Array:
+        """The same under the more common grouping, ``h // (H / H_kv)``."""
+        heads, kv = self.query.shape[1], self.key.shape[1]
+        return np.arange(heads) // (heads // kv)
+
+    @cached_property
+    def scale(self) -> float:
+        """The factor of the scores, rounded to the nearest float64."""
+        text = self.definition.scale
+        if text is None:
+            return float(1 / np.sqrt(np.float64(self.query.shape[3])))
+        import sympy as sp
+
+        s = self.shape
+        sizes = {"n": s["N"], "m": s["M"], "d": s["D"], "dv": s["DV"]}
+        values = {x: sp.Integer(sizes[x.name]) if x.name in sizes else self._parameter(x.name) for x in text.free_symbols}
+        return float(text.xreplace(values).evalf(40))
+
+    def number(self, value: Any) -> float:
+        """A field that is a number or the name of a parameter."""
+        return float(self._parameter(value) if isinstance(value, str) else value)
+
+    def _parameter(self, name: str) -> Any:
+        import sympy as sp
+
+        bound = self.definition.params.get(name)
+        if bound is not None and not isinstance(bound, (str, tuple)):
+            return sp.Rational(bound.numerator, bound.denominator)
+        if name not in self.fields:
+            raise UnknownNameError(f"the parameter {name!r} has no value")
+        return sp.Rational(*float(self.fields[name]).as_integer_ratio())
+
+    def spread(self, name: str, axes: str | None) -> Array:
+        """A given mask or bias with its axes spread to (B, H, n, m) where they are missing (size 1)."""
+        a = self.fields[name]
+        if axes is None or a.ndim == 4:
+            return a.reshape((1,) * (4 - a.ndim) + a.shape)
+        return a.reshape([a.shape[axes.index(x)] if x in axes else 1 for x in "bhij"])
+
+    @cached_property
+    def additive(self) -> Array | None:
+        """The additive mask plus bias, spread, -inf where a mask drops; None without."""
+        d, parts = self.definition, []
+        if d.attn_mask == "additive":
+            parts.append(self.spread("attn_mask", d.mask_axes))
+        if d.bias:
+            parts.append(self.spread("bias", d.bias_axes))
+        if len(parts) == 2 and parts[0].dtype != np.float64:
+            parts = [p.astype(np.float32) for p in parts]
+        return sum(parts[1:], parts[0]) if parts else None
+
+    @cached_property
+    def keep(self) -> Array:
+        """The pairs that may attend, Boolean (B, H, n, m)."""
+        d, (b, _, n, m) = self.definition, self.score_shape
+        i, j, lengths = np.arange(n)[:, None], np.arange(m)[None, :], self._lengths
+        keep = np.broadcast_to(j < lengths, (b, 1, n, m)).copy()
+        if d.causal is not None:
+            visible = j <= i + _offset(d.causal, lengths, n)
+            if d.prefix is not None:
+                visible = visible | (j < self._prefix(d.prefix))
+            keep = keep & visible
+        if d.window is not None:
+            distance = self.distance
+            left, right = d.window
+            if left is not None:
+                keep = keep & (distance < left if d.window_counts == "keys" else distance <= left)
+            if right is not None:
+                keep = keep & (-distance <= right)
+        if d.document:
+            q = self.fields.get("doc_q", self.fields.get("doc"))
+            k = self.fields.get("doc_k", self.fields.get("doc"))
+            if q is None or k is None:
+                raise UnknownNameError("document=True needs doc_q and doc_k, or doc for both")
+            keep = keep & (q.reshape(-1, 1, n, 1) == k.reshape(-1, 1, 1, m))
+        if d.attn_mask == "boolean":
+            given = self.spread("attn_mask", d.mask_axes).astype(bool)
+            keep = keep & (given if d.mask_polarity == "attend" else ~given)
+        elif d.attn_mask == "additive":
+            keep = keep & (self.spread("attn_mask", d.mask_axes).astype(np.float64) != -np.inf)
+        return np.broadcast_to(keep, self.score_shape)
+
+    def _prefix(self, prefix: int | str) -> Any:
+        if isinstance(prefix, str) and prefix in self.fields:
+            return self.fields[prefix].reshape(-1, 1, 1, 1)
+        return self.number(prefix)
+
+    @property
+    def _lengths(self) -> Array:
+        b, m = self.query.shape[0], self.key.shape[2]
+        return self.fields["key_lengths"].reshape(b, 1, 1, 1) if self.definition.key_lengths else np.full((1, 1, 1, 1), m)
+
+    @cached_property
+    def distance(self) -> Array:
+        """How far key j lies before query i, ``i + offset - j``, integers (B or 1, 1, n, m): what windows and ALiBi measure."""
+        d, (_, _, n, m) = self.definition, self.score_shape
+        start = d.window_alignment if d.window_alignment is not None else d.causal if d.causal is not None else "bottom-right"
+        return np.asarray(np.arange(n)[:, None] + _offset(start, self._lengths, n) - np.arange(m)[None, :]).reshape(-1, 1, n, m)
+
+    @cached_property
+    def has_empty_row(self) -> bool:
+        """Whether some query may attend to no key at all."""
+        return bool((~self.keep.any(-1)).any())
+
+    @cached_property
+    def slopes(self) -> Array | None:
+        """ALiBi slopes per query head, or None."""
+        d, heads = self.definition, self.query.shape[1]
+        if not d.alibi:
+            return None
+        if d.alibi_slopes == "given":
+            return self.fields["alibi_slopes"]
+        return np.array(published_slopes(heads, interleaved=d.alibi_slopes == "interleaved"))
+
+
+def _offset(alignment: Any, lengths: Array, n: int) -> Any:
+    if alignment == "top-left":
+        return 0
+    return lengths - n if alignment == "bottom-right" else int(alignment)
+
+
+def published_slopes(heads: int, *, interleaved: bool) -> list[float]:
+    """ALiBi's slopes: ``2^(-8(h+1)/H)``, or for head counts that are no power of two those of the next lower one and every other
+    one of the double, as its authors' code has it.
+
+    >>> published_slopes(2, interleaved=False), published_slopes(3, interleaved=True)
+    ([0.0625, 0.00390625], [0.0625, 0.00390625, 0.25])
+    """
+
+    def geometric(k: int) -> list[float]:
+        return [2.0 ** (-8 * (h + 1) / k) for h in range(k)]
+
+    lower = 1 << (heads.bit_length() - 1)
+    if not interleaved or lower == heads:
+        return geometric(heads)
+    return geometric(lower) + geometric(2 * lower)[0::2][: heads - lower]

@@ -1,0 +1,87 @@
+"""JAX's ``jax.nn.dot_product_attention`` on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from symattn import arithmetic, formats
+from symattn.arithmetic import Arithmetic
+from symattn.verify.intake import Array, to_framework, to_numpy
+from symattn.verify.kernels import masks
+from symattn.verify.kernels.base import Kernel, Tensors
+from symattn.verify.kernels.call import Call
+
+
+class JaxAttention(Kernel):
+    """``jax:dot_product_attention``: one operation after the other under XLA; gives the LSE, gradients by ``jax.vjp``."""
+
+    name = "jax:dot_product_attention"
+    about = "jax.nn.dot_product_attention on the CPU, with LSE, gradients by jax.vjp"
+    packages = ("jax",)
+
+    def unsupported(self, call: Call) -> str | None:
+        """It knows scale, masks, bias and grouped heads, and averages all values for a row without keys."""
+        if call.dtype.itemsize == 1:
+            return f"it does not compute in {call.dtype}"
+        if call.query.shape[3] != call.value.shape[3]:
+            return "it needs values as wide as keys"
+        return masks.beyond(call, empty_row="uniform")
+
+    def arithmetic(self, call: Call) -> Arithmetic:
+        """Scores and softmax in float32 for 16-bit inputs, P rounded to the inputs' dtype."""
+        return arithmetic.eager(str(formats.get(call.dtype)), name=self.name)
+
+    def forward(self, call: Call) -> Tensors:
+        """Output, and LSE where the definition has one."""
+        import jax
+
+        with jax.enable_x64(True):
+            out = self._run(call, *self._tensors(call))
+            names = ("out", "lse") if call.definition.lse else ("out",)
+            return {n: to_numpy(a, n).swapaxes(1, 2) for n, a in zip(names, out, strict=True)}
+
+    def has_backward(self, call: Call) -> bool:
+        """By jax.vjp."""
+        return True
+
+    def takes(self, call: Call, outputs: Mapping[str, Array]) -> frozenset[str]:
+        """The gradient of the LSE."""
+        return frozenset({"grad_lse"} if "lse" in outputs else ())
+
+    def backward(self, call: Call, given: Mapping[str, Array]) -> Tensors:
+        """By jax.vjp."""
+        import jax
+        import jax.numpy as jnp
+
+        with jax.enable_x64(True):
+            out, pull = jax.vjp(lambda *t: self._run(call, *t), *self._tensors(call))
+            seeds = [to_framework(given["grad_out"].swapaxes(1, 2), "jax")]
+            if len(out) == 2:
+                lse = to_framework(given["grad_lse"].swapaxes(1, 2), "jax") if "grad_lse" in given else jnp.zeros_like(out[1])
+                seeds.append(lse.astype(out[1].dtype))
+            grads = pull(tuple(seeds))
+            return {f"grad_{x}": to_numpy(g).swapaxes(1, 2) for x, g in zip(("query", "key", "value"), grads, strict=True)}
+
+    def _tensors(self, call: Call) -> list[Any]:
+        return [to_framework(call.fields[x].swapaxes(1, 2), "jax") for x in ("query", "key", "value")]
+
+    def _run(self, call: Call, q: Any, k: Any, v: Any) -> tuple[Any, ...]:
+        import jax
+
+        args: dict[str, Any] = {}
+        if masks.is_plain_causal(call):
+            args["is_causal"] = True
+        else:
+            mask = masks.boolean_mask(call)
+            if mask is not None:
+                args["mask"] = to_framework(mask, "jax")
+            if call.additive is not None:
+                args["bias"] = to_framework(masks.finite(call.additive), "jax")
+        if call.definition.scale is not None:
+            args["scale"] = call.scale
+        result = jax.nn.dot_product_attention(q, k, v, implementation="xla", return_residual=call.definition.lse, **args)
+        return tuple(result) if call.definition.lse else (result,)
+
+
+KERNELS: tuple[Kernel, ...] = (JaxAttention(),)

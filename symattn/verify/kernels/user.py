@@ -1,0 +1,246 @@
+"""Functions of users as kernels: the calling convention, backward passes, and autograd for PyTorch and JAX."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from symattn import arithmetic
+from symattn.arithmetic import Arithmetic
+from symattn.errors import KernelError, SymattnError
+from symattn.verify.intake import Array, framework, to_framework, to_numpy
+from symattn.verify.kernels.base import Kernel, Tensors
+from symattn.verify.kernels.call import Call
+from symattn.verify.kernels.options import NAMES, options
+
+Function = Callable[..., Any]
+GRADIENTS = ("grad_query", "grad_key", "grad_value")
+_SHORT = {"dq": "grad_query", "dk": "grad_key", "dv": "grad_value", "output": "out", "logsumexp": "lse"}
+
+
+class FunctionKernel(Kernel):
+    """A function ``kernel(query, key, value, **options)`` of the calling convention.
+
+    Parameters
+    ----------
+    function
+        The kernel. Attributes that it may have: ``backward`` (a function), ``arithmetic`` (how it computes: an ``Arithmetic``,
+        the name of a preset, or a mapping), ``arrays`` (``"numpy"``, ``"torch"`` or ``"jax"``: what it is called with).
+    name
+        What reports call it.
+    backward
+        A function to use in place of ``function.backward``.
+    layout
+        ``"bhsd"`` or ``"bshd"``: the layout in which it takes and returns tensors with a head and a sequence axis.
+    """
+
+    about = "a function of your own"
+
+    def __init__(self, function: Function, name: str, *, backward: Function | None = None, layout: str = "bhsd") -> None:
+        self.function, self.name, self.layout = function, name, layout
+        self.given = backward if backward is not None else getattr(function, "backward", None)
+        if framework(function) == "torch" and backward is None:
+            self.given = None  # a module of PyTorch: its gradients come from autograd
+        self.arrays = arrays_of(function)
+
+    def arithmetic(self, call: Call) -> Arithmetic:
+        """What the function declares; a tiled kernel of the inputs' dtype otherwise."""
+        declared = getattr(self.function, "arithmetic", None)
+        if declared is None:
+            return arithmetic.default_for(call.dtype)
+        if isinstance(declared, Arithmetic):
+            return declared
+        if isinstance(declared, str):
+            return arithmetic.get(declared)
+        if isinstance(declared, Mapping):
+            return Arithmetic.from_dict(declared)
+        raise KernelError(f"{self.name}.arithmetic is an Arithmetic, the name of a preset or a mapping, got {declared!r}")
+
+    def has_backward(self, call: Call) -> bool:
+        """Whether it has a backward of its own or autograd."""
+        return self.given is not None or self.arrays in ("torch", "jax")
+
+    def takes(self, call: Call, outputs: Mapping[str, Array]) -> frozenset[str]:
+        """What the signature of its backward names; with autograd, the gradient of an LSE that is part of the graph."""
+        if self.given is not None:
+            return _taken(self.given, ("out", "lse", "grad_lse"))
+        if self.arrays == "torch" and "lse" in outputs:
+            leaves = [t.requires_grad_(True) for t in self._tensors(call, ("query", "key", "value"))]
+            lse = self._named(self._call(self.function, leaves, self._options(call, self.function))).get("lse")
+            return frozenset({"grad_lse"}) if getattr(lse, "requires_grad", False) else frozenset()
+        return frozenset({"grad_lse"} & {"grad_" + n for n in outputs})
+
+    def forward(self, call: Call) -> Tensors:
+        """Call the function on copies and read what it returned."""
+        with _wide(self.arrays):
+            result = self._call(self.function, self._tensors(call, ("query", "key", "value")), self._options(call, self.function))
+            return self._outputs(result)
+
+    def backward(self, call: Call, given: Mapping[str, Array]) -> Tensors:
+        """Gradients from the backward function, or from autograd."""
+        if self.given is not None:
+            kind = arrays_of(self.given) if not hasattr(self.function, "arrays") else self.arrays
+            with _wide(kind):
+                extra = {k: self._laid(x, kind) for k, x in given.items() if k in ("out", "lse", "grad_lse")}
+                args = [*self._tensors(call, ("query", "key", "value"), kind), self._laid(given["grad_out"], kind)]
+                result = self._call(self.given, args, {**self._options(call, self.given, kind), **extra})
+                return self._gradients(result)
+        return self._torch_gradients(call, given) if self.arrays == "torch" else self._jax_gradients(call, given)
+
+    def _torch_gradients(self, call: Call, given: Mapping[str, Array]) -> Tensors:
+        import torch
+
+        opts = self._options(call, self.function)
+        extra = [k for k, t in opts.items() if isinstance(t, torch.Tensor) and t.is_floating_point() and k != "dropout_mask"]
+        leaves = [t.requires_grad_(True) for t in (*self._tensors(call, ("query", "key", "value")), *(opts[k] for k in extra))]
+        names = [*GRADIENTS, *(f"grad_{k}" for k in extra)]
+        found = self._named(self._call(self.function, leaves[:3], opts))
+        pairs = [(found["out"], self._laid(given["grad_out"], "torch"))]
+        if "grad_lse" in given and isinstance(found.get("lse"), torch.Tensor) and found["lse"].requires_grad:
+            pairs.append((found["lse"], self._laid(given["grad_lse"].astype(np.float64), "torch").to(found["lse"].dtype)))
+        if not found["out"].requires_grad:
+            raise KernelError(
+                f"{self.name} returned an output without a gradient; give --backward-kernel or a backward attribute"
+            )
+        try:
+            grads = torch.autograd.grad([a for a, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
+        except RuntimeError as error:
+            raise KernelError(f"{self.name}: its backward raised RuntimeError: {error}") from error
+        return self._finish({n: g for n, g in zip(names, grads, strict=True) if g is not None})
+
+    def _jax_gradients(self, call: Call, given: Mapping[str, Array]) -> Tensors:
+        import jax
+
+        with _wide("jax"):
+            opts = self._options(call, self.function)
+            extra = [k for k, a in opts.items() if isinstance(a, jax.Array) and a.dtype.kind != "b" and k != "dropout_mask"]
+            leaves = [*self._tensors(call, ("query", "key", "value")), *(opts[k] for k in extra)]
+
+            def run(q: Any, k: Any, v: Any, *others: Any) -> Any:
+                found = self._named(self._call(self.function, (q, k, v), {**opts, **dict(zip(extra, others, strict=True))}))
+                return {n: found[n] for n in ("out", "lse") if found.get(n) is not None}
+
+            result, pull = jax.vjp(run, *leaves)
+            seed = {"out": self._laid(given["grad_out"], "jax")}
+            if "lse" in result:
+                lse = given.get("grad_lse", np.zeros(call.query.shape[:3]))
+                seed["lse"] = self._laid(lse, "jax").astype(result["lse"].dtype)
+            names = [*GRADIENTS, *(f"grad_{k}" for k in extra)]
+            return self._finish(dict(zip(names, pull(seed), strict=True)))
+
+    def _call(self, function: Function, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except SymattnError:
+            raise
+        except Exception as error:
+            raise KernelError(f"{self.name} raised {type(error).__name__}: {error}") from error
+
+    def _options(self, call: Call, function: Function, kind: str | None = None) -> dict[str, Any]:
+        kind = kind or self.arrays
+        chosen = options(call)
+        accepted = _taken(function, tuple(chosen))
+        return {
+            k: to_framework(v, kind) if isinstance(v, np.ndarray) else v for k, v in chosen.items() if k in NAMES or k in accepted
+        }
+
+    def _tensors(self, call: Call, names: tuple[str, ...], kind: str | None = None) -> list[Any]:
+        return [self._laid(call.fields[n], kind or self.arrays) for n in names]
+
+    def _laid(self, a: Array, kind: str) -> Any:
+        return to_framework(a.swapaxes(1, 2) if self.layout == "bshd" and a.ndim >= 3 else a, kind)
+
+    def _named(self, result: Any) -> dict[str, Any]:
+        if isinstance(result, Mapping):
+            return {_SHORT.get(str(k), str(k)): v for k, v in result.items()}
+        if isinstance(result, (tuple, list)):
+            if not 1 <= len(result) <= 2:
+                raise KernelError(f"{self.name} returned {len(result)} values; it should return out, (out, lse) or a mapping")
+            return dict(zip(("out", "lse"), result, strict=False))
+        return {"out": result}
+
+    def _outputs(self, result: Any) -> Tensors:
+        named = self._named(result)
+        if named.get("out") is None:
+            raise KernelError(
+                f"{self.name} returned no output: got {type(result).__name__}, expected out, (out, lse) or a mapping"
+            )
+        return self._finish({k: v for k, v in named.items() if k in ("out", "lse")})
+
+    def _gradients(self, result: Any) -> Tensors:
+        if isinstance(result, Mapping):
+            named = self._named(result)
+        elif isinstance(result, (tuple, list)) and len(result) == 3:
+            named = dict(zip(GRADIENTS, result, strict=True))
+        else:
+            got = f"{len(result)} values" if isinstance(result, (tuple, list)) else type(result).__name__
+            raise KernelError(f"{self.name}: its backward returned {got}; it should return (dq, dk, dv) or a mapping")
+        return self._finish(named)
+
+    def _finish(self, named: Mapping[str, Any]) -> Tensors:
+        found: Tensors = {}
+        for name, x in named.items():
+            if x is None:
+                continue
+            try:
+                a = to_numpy(x, name)
+            except SymattnError as error:
+                raise KernelError(f"{self.name} returned no array: {error}") from error
+            found[name] = a.swapaxes(1, 2) if self.layout == "bshd" and a.ndim >= 3 and name != "grad_attn_mask" else a
+        return found
+
+
+def arrays_of(function: Function) -> str:
+    """What a function is called with: its attribute ``arrays``; else by the module that it, its class or its globals belong to.
+
+    >>> arrays_of(lambda q, k, v: v)
+    'numpy'
+    """
+    declared = getattr(function, "arrays", None)
+    if declared in ("numpy", "torch", "jax"):
+        return str(declared)
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    inner = inspect.unwrap(inner)
+    kind = framework(inner)
+    if kind in ("torch", "jax"):
+        return kind
+    module = str(getattr(inner, "__module__", None) or "")
+    if module.partition(".")[0] in ("torch", "jax"):
+        return module.partition(".")[0]
+    scope = getattr(inner, "__globals__", None) or getattr(_method(inner), "__globals__", {})
+    used = {getattr(v, "__name__", "").partition(".")[0] for v in scope.values() if inspect.ismodule(v)}
+    return next((k for k in ("torch", "jax") if k in used and k in sys.modules), "numpy")
+
+
+def _method(x: object) -> Any:
+    return vars(type(x)).get("__call__")
+
+
+def _taken(function: Function | None, names: tuple[str, ...]) -> frozenset[str]:
+    """Those of ``names`` that the signature of a function takes; all of them when it takes any keyword or has no signature."""
+    if function is None:
+        return frozenset()
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return frozenset()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return frozenset(names)
+    return frozenset(n for n in names if n in parameters and parameters[n].kind is not inspect.Parameter.POSITIONAL_ONLY)
+
+
+def _wide(kind: str) -> AbstractContextManager[Any]:
+    """JAX keeps float64 only inside this context; nothing global is set."""
+    if kind != "jax":
+        return nullcontext()
+    import jax
+
+    return jax.enable_x64(True)

@@ -1,0 +1,209 @@
+"""What `symattn verify` answers: one value object, written as text for a terminal of 80 columns or as one JSON document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from symattn.formats import Exact
+from symattn.verify.compare import Comparison, significant
+
+VERDICTS = ("pass", "suspect", "inconclusive", "fail")
+"""From best to worst; a report's verdict is the worst of its parts."""
+
+DISPLAY = {
+    "out": "O",
+    "lse": "LSE",
+    "grad_query": "dQ",
+    "grad_key": "dK",
+    "grad_value": "dV",
+    "grad_attn_mask": "dMask",
+    "grad_bias": "dBias",
+    "grad_sinks": "dSink",
+    "grad_alibi_slopes": "dSlope",
+}
+"""What tensors are called in tables, by the name of their field."""
+
+
+def worst_of(verdicts: Iterable[str]) -> str:
+    """The worst of some verdicts; ``"pass"`` of none.
+
+    >>> worst_of(["pass", "fail", "inconclusive"])
+    'fail'
+    """
+    return max(verdicts, key=VERDICTS.index, default="pass")
+
+
+@dataclass(frozen=True)
+class TensorReport:
+    """The verdict on one tensor; ``known`` is the reason of a known deviation, which does not count unless strict."""
+
+    name: str
+    comparison: Comparison
+    known: str | None = None
+    staged: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Pass, inconclusive or fail, known deviations included."""
+        return self.comparison.verdict
+
+    @property
+    def counted(self) -> str:
+        """The verdict as it counts: a known deviation passes."""
+        return "pass" if self.known and self.verdict == "fail" else self.verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of the JSON document; numbers are text."""
+        c = self.comparison
+        entry: dict[str, Any] = {
+            "verdict": self.verdict,
+            "max_error": significant(c.max_error, 5),
+            "max_ulp": significant(c.max_ulp, 5),
+            "max_share_of_bound": significant(c.max_share, 5),
+            "failing": c.failing,
+            "undecided": c.undecided,
+            "total": c.total,
+            "worst": None,
+            "staged": self.staged,
+        }
+        if c.worst is not None:
+            entry["worst"] = {
+                "index": list(c.worst.index),
+                "kernel": significant(c.worst.kernel, 20),
+                "exact": significant(c.worst.exact, 20),
+                "bound": significant(c.worst.bound, 5),
+            }
+        if self.known:
+            entry["known"] = self.known
+        return entry
+
+
+@dataclass(frozen=True)
+class CaseReport:
+    """One input judged: its name, the sizes, a verdict per tensor; or the reason why the kernel gave nothing to judge."""
+
+    case: str
+    kernel: str
+    dtype: str
+    shape: dict[str, int]
+    definition: dict[str, Any]
+    arithmetic: dict[str, Any]
+    tensors: tuple[TensorReport, ...] = ()
+    error: str | None = None
+    known: str | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The worst of its tensors, known deviations left out; fail where the kernel gave nothing."""
+        if self.error:
+            return "pass" if self.known else "fail"
+        return worst_of(t.counted for t in self.tensors)
+
+    @property
+    def deviates(self) -> bool:
+        """Whether a known deviation shows here."""
+        return bool(self.error and self.known) or any(t.counted != t.verdict for t in self.tensors)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of the JSON document."""
+        entry: dict[str, Any] = {
+            "case": self.case,
+            "kernel": self.kernel,
+            "dtype": self.dtype,
+            "shape": self.shape,
+            "verdict": self.verdict,
+            "definition": self.definition,
+            "arithmetic": self.arithmetic,
+            "tensors": {t.name: t.to_dict() for t in self.tensors},
+        }
+        if self.error:
+            entry["error"] = self.error
+        if self.known:
+            entry["known"] = self.known
+        return entry
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole run.
+
+    Parameters
+    ----------
+    kernel
+        What was judged; None for the default set of all kernels.
+    definition, arithmetic
+        What the kernel was judged by, as plain data; of the default set, which has many, an empty mapping: each case has its own.
+    cases
+        One per input.
+    diagnosis, warnings
+        Lines of text.
+    replay
+        The command line that runs the same again.
+    skipped
+        Kernels that could not be judged here, with the reason.
+    """
+
+    kernel: str | None
+    definition: dict[str, Any]
+    arithmetic: dict[str, Any]
+    cases: tuple[CaseReport, ...]
+    replay: str
+    diagnosis: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def verdict(self) -> str:
+        """``"pass"``, ``"suspect"``, ``"inconclusive"`` or ``"fail"``."""
+        return worst_of(c.verdict for c in self.cases)
+
+    def exit_code(self, *, strict: bool = False) -> int:
+        """0 all right (suspect included), 1 a check failed, 3 inconclusive; strict: 1 also for suspect and known deviations."""
+        if self.verdict == "fail" or (strict and (self.verdict == "suspect" or any(c.deviates for c in self.cases))):
+            return 1
+        return 3 if self.verdict == "inconclusive" else 0
+
+    def __bool__(self) -> bool:
+        """Whether the verdict is pass."""
+        return self.verdict == "pass"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document as plain data."""
+        return {
+            "verdict": self.verdict,
+            "kernel": self.kernel,
+            "definition": self.definition,
+            "arithmetic": self.arithmetic,
+            "cases": [c.to_dict() for c in self.cases],
+            "diagnosis": list(self.diagnosis),
+            "warnings": list(self.warnings),
+            "skipped": list(self.skipped),
+            "replay": self.replay,
+        }
+
+    def to_json(self) -> str:
+        """One JSON document; numbers are text, since NaN and infinities are no JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def to_text(self, *, color: bool = False) -> str:
+        """The answer for a reader, lines of at most 80 columns where names allow it."""
+        from symattn.verify.table import report_text
+
+        return report_text(self, color=color)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def short(x: Exact) -> str:
+    """A number in four characters or so, for tables.
+
+    >>> short(Fraction(1, 3)), short(Fraction(0)), short(Fraction(123456)), short(Fraction(1, 10**9))
+    ('0.333', '0', '1.23e+05', '1e-09')
+    """
+    return f"{float(x):.3g}" if not isinstance(x, Fraction) or abs(x) < 10**300 else significant(x, 3)

@@ -1,0 +1,107 @@
+"""The text of a report: a table per case for one kernel, a line per case for many."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from symattn.verify.compare import significant
+from symattn.verify.report import DISPLAY, CaseReport, Report, TensorReport, short
+
+WIDTH = 80
+_COLORS = {"pass": "32", "known": "33", "suspect": "33", "inconclusive": "33", "fail": "31"}
+
+
+def report_text(report: Report, *, color: bool = False) -> str:
+    """The text of a report.
+
+    Parameters
+    ----------
+    report
+        What to write.
+    color
+        Whether verdicts are coloured with ANSI codes.
+    """
+    lines = _many(report, color) if report.kernel is None else _one(report, color)
+    lines += [line for w in report.warnings for line in _wrapped(f"warning: {w}")]
+    lines += [line for d in report.diagnosis for line in _wrapped(f"diagnosis: {d}")]
+    lines += [line for s in report.skipped for line in _wrapped(f"not run: {s}")]
+    tail = f"  ({report.seconds:.1f} s)" if report.seconds else ""
+    lines += ["", f"verdict: {_painted(report.verdict, color).upper() if not color else _painted(report.verdict, color)}{tail}"]
+    lines += [f"again:   {report.replay}"]
+    return "\n".join(lines)
+
+
+def _one(report: Report, color: bool) -> list[str]:
+    lines = [f"kernel      {report.kernel}"]
+    lines += _wrapped(f"definition  {_fields(report.definition)}", 12)
+    lines += _wrapped(f"arithmetic  {_fields(report.arithmetic)}", 12)
+    for case in report.cases:
+        lines += ["", _case_title(case)]
+        if case.error:
+            lines += _wrapped(f"  {_painted('known' if case.known else 'fail', color)}: {case.error}", 4)
+            continue
+        lines.append(f"  {'tensor':<8}{'verdict':<14}{'max error':>10}{'ulps':>10}{'of bound':>10}{'failing':>14}")
+        lines += [_row(t, color) for t in case.tensors]
+        lines += [line for t in case.tensors for line in _worst(t)]
+        lines += [
+            line
+            for t in case.tensors
+            if t.known and t.verdict == "fail"
+            for line in _wrapped(f"  {_label(t)} known: {t.known}", 4)
+        ]
+    return lines
+
+
+def _many(report: Report, color: bool) -> list[str]:
+    lines = [f"{'kernel':<26}{'dtype':<10}{'case':<24}{'verdict':<9}{'of bound':>9}"]
+    for c in report.cases:
+        share = short(max((t.comparison.max_share for t in c.tensors), default=0.0))
+        verdict = "known" if c.deviates and c.verdict == "pass" else c.verdict
+        lines.append(f"{c.kernel:<26}{c.dtype:<10}{c.case:<24}{_painted(verdict, color, 9)}{share:>9}")
+        if c.error:
+            lines += _wrapped(f"    {c.error}", 4)
+        for t in c.tensors:
+            if t.verdict != "pass":
+                lines += _worst(t)
+                lines += _wrapped(f"    known: {t.known}", 4) if t.known else []
+    return lines
+
+
+def _case_title(case: CaseReport) -> str:
+    sizes = " ".join(f"{k}={v}" for k, v in case.shape.items())
+    return f"{case.case}  {case.dtype}  {sizes}"
+
+
+def _row(t: TensorReport, color: bool) -> str:
+    c = t.comparison
+    verdict = "known" if t.counted != t.verdict else t.verdict
+    failing = f"{c.failing}/{c.total}" if not c.undecided else f"{c.failing}+{c.undecided}?/{c.total}"
+    numbers = f"{short(c.max_error):>10}{short(c.max_ulp):>10}{short(c.max_share):>10}{failing:>14}"
+    return f"  {_label(t):<8}{_painted(verdict, color, 14)}{numbers}"
+
+
+def _worst(t: TensorReport) -> list[str]:
+    w = t.comparison.worst
+    if w is None:
+        return []
+    at = ",".join(map(str, w.index))
+    exact = f"exact {significant(w.exact, 20)}"
+    return _wrapped(f"  {_label(t)}[{at}]: kernel {significant(w.kernel, 20)}, {exact}, bound {significant(w.bound, 3)}", 4)
+
+
+def _label(t: TensorReport) -> str:
+    return DISPLAY.get(t.name, t.name)
+
+
+def _fields(d: dict[str, Any]) -> str:
+    return ", ".join(f"{k}={v}" for k, v in d.items()) or "at their defaults"
+
+
+def _painted(verdict: str, color: bool, width: int = 0) -> str:
+    text = f"{verdict:<{width}}"
+    return f"\x1b[{_COLORS[verdict]}m{text}\x1b[0m" if color else text
+
+
+def _wrapped(text: str, indent: int = 2) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False) or [""]
