@@ -12,7 +12,7 @@ from symattn.indexed import name_of
 
 __all__ = ["match", "match_all"]
 
-_WIDEST = 4
+_WIDEST = 5
 Fits = Callable[[sp.Symbol, sp.Expr], bool]
 
 
@@ -41,11 +41,29 @@ def match(pattern: sp.Basic, e: sp.Basic, found: Mapping[sp.Symbol, sp.Expr], fi
         return
     if type(pattern) is not type(e) or len(pattern.args) != len(e.args):
         return
-    if isinstance(pattern, (sp.Add, sp.Mul, sp.And, sp.Or, sp.Eq, sp.Ne)) and len(pattern.args) <= _WIDEST:
-        for order in permutations(e.args):
-            yield from _each(list(zip(pattern.args, order, strict=True)), found, fits)
+    if isinstance(pattern, (sp.Add, sp.Mul, sp.And, sp.Or, sp.Eq, sp.Ne)):
+        yield from _unordered(pattern, e, found, fits)
         return
     yield from _each(list(zip(pattern.args, e.args, strict=True)), found, fits)
+
+
+def _unordered(
+    pattern: sp.Basic, e: sp.Basic, found: Mapping[sp.Symbol, sp.Expr], fits: Fits
+) -> Iterator[dict[sp.Symbol, sp.Expr]]:
+    """Arguments without wildcards must be there as they are; the others in any order."""
+    pool = list(e.args)
+    open_ = []
+    for a in pattern.args:
+        if any(fits(x, x) for x in a.atoms(sp.Symbol)):
+            open_.append(a)
+            continue
+        same = [k for k, x in enumerate(pool) if serial(x) == serial(a)]
+        if not same:
+            return
+        del pool[same[0]]
+    orders = permutations(pool) if len(pool) <= _WIDEST else iter([tuple(pool)])
+    for order in orders:
+        yield from _each(list(zip(open_, order, strict=True)), found, fits)
 
 
 def _each(
