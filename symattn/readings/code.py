@@ -108,7 +108,7 @@ class ScalarPrinter(Printer):
         for a in sp.Mul.make_args(e):
             if a in numbers:
                 continue
-            if isinstance(a, sp.Pow) and a.exp.is_Rational and a.exp.is_negative:
+            if isinstance(a, sp.Pow) and a.exp.is_Rational and a.exp.is_negative and a not in self._names:
                 below.append(self._print_power(a.base, -a.exp))
             else:
                 above.append(self._print(a))

@@ -161,3 +161,24 @@ def loose_symbols(e: sp.Basic) -> frozenset[sp.Symbol]:
     if isinstance(e, sp.Symbol):
         return frozenset((e,)) if e.is_integer else frozenset()
     return frozenset().union(*(loose_symbols(a) for a in e.args))
+
+
+def positions(e: sp.Basic) -> tuple[sp.Expr, ...]:
+    """The largest parts of an expression that depend on indices and sizes only: numbers known before any tensor is.
+
+    >>> from symattn.program import indices, tensor
+    >>> i, j = indices("i j")
+    >>> positions(tensor("slope") * (i - j) + tensor("S", i, j))
+    (i - j,)
+    """
+    found: dict[sp.Expr, None] = {}
+
+    def visit(e: sp.Basic) -> None:
+        if isinstance(e, sp.Expr) and loose_symbols(e) and not reads(e):
+            found[e] = None
+        elif not isinstance(e, sp.Indexed):
+            for a in e.args:
+                visit(a)
+
+    visit(e)
+    return tuple(sorted(found, key=str))
