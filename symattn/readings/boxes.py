@@ -1,0 +1,284 @@
+"""Boxes: a float64 value, how far it is from the true one, and how far from the true one a kernel may be; sums and products.
+
+All arrays of a box broadcast against each other. Every rule here returns a box that is right whatever the roundings were:
+radii are inflated and lower bounds deflated by a few float64 roundings after each operation, so that the evaluation of the
+bound in float64 is itself covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from symattn import formats
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+U = 2.0**-53
+"""Unit roundoff of float64, in which the values of boxes are computed."""
+OWN_FUNCTION = 2.0**-50
+"""Relative error of NumPy's float64 functions (4 ulp)."""
+OWN_TINY = 2.0**-1022
+UP, DOWN = 1 + 2.0**-49, 1 - 2.0**-49
+"""Outward: what a radius or a lower bound is multiplied with, to cover the float64 roundings of its own evaluation."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """An enclosure of a tensor: the true values t and the computed values k of a kernel.
+
+    Parameters
+    ----------
+    value
+        The values v as float64 computes them.
+    bound
+        Every conforming kernel has ``|k - t| <= bound``; infinite where the declared arithmetic promises nothing.
+    low
+        ``|k| >= low``, and k has the sign of v where ``low > 0``.
+    own
+        ``|v - t| <= own``. For tensors below a row maximum, t belongs to the maximum that the kernel used.
+    nonneg
+        No computed value is negative.
+    index
+        Exact index arithmetic (numbers, indices, sizes), not yet in a float format.
+    held
+        Name of the format that holds the computed value; ``None`` for an input, exact as it came.
+    gauge
+        A ``range_only`` tensor: whatever value the kernel used, the outputs do not depend on it.
+    rescalings
+        How often a sum over this tensor may be multiplied by a correction of the running maximum.
+    """
+
+    value: Array
+    bound: Array
+    low: Array
+    own: Array
+    nonneg: bool = False
+    index: bool = False
+    held: str | None = None
+    gauge: bool = False
+    rescalings: int = 0
+
+    @property
+    def true_size(self) -> Array:
+        """At least ``|t|``."""
+        return np.abs(self.value) + self.own
+
+    @property
+    def true_low(self) -> Array:
+        """At most ``|t|``."""
+        return np.maximum(np.abs(self.value) - self.own, 0.0) * DOWN
+
+    @property
+    def size(self) -> Array:
+        """At least ``|k|``."""
+        return (np.abs(self.value) + (self.own + self.bound)) * UP
+
+    @property
+    def exact(self) -> bool:
+        """Whether value, true value and computed value are one."""
+        return not (np.any(self.own) or np.any(self.bound))
+
+    def map(self, f: Callable[[Array], Array]) -> Box:
+        """The box with every array moved by ``f`` (a transposition, a selection)."""
+        return replace(self, value=f(self.value), bound=f(self.bound), low=f(self.low), own=f(self.own))
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The rounding of a format: ``fl(x) = x(1 + a) + b`` with ``|a| <= u``, ``|b| <= tiny``, up to ``top``."""
+
+    name: str
+    u: float
+    tiny: float
+    top: float
+
+    @classmethod
+    def of(cls, name: str, flush: bool = False) -> Unit:
+        """The rounding of a named format; with ``flush``, subnormal results may become 0."""
+        f = formats.get(name)
+        return cls(f.name, float(f.unit_roundoff), float(f.smallest_normal if flush else f.eta), float(f.max))
+
+
+def exactly(value: Any, **marks: Any) -> Box:
+    """The box of numbers that everyone has exactly.
+
+    >>> exactly(2.0).exact
+    True
+    """
+    v = np.asarray(value, dtype=np.float64)
+    zero = np.zeros_like(v)
+    return Box(v, zero, np.abs(v), zero, nonneg=bool(np.all(v >= 0)), **marks)
+
+
+def fits(narrow: str, wide: str) -> bool:
+    """Whether every number of the format ``narrow`` is one of ``wide``.
+
+    >>> fits("bfloat16", "float32"), fits("float16", "bfloat16")
+    (True, False)
+    """
+    a, b = formats.get(narrow), formats.get(wide)
+    return a.precision <= b.precision and a.emax <= b.emax and a.emin - a.precision >= b.emin - b.precision
+
+
+def representable(v: Array, format: str) -> Array:
+    """Where a float64 number is a number of the format.
+
+    >>> representable(np.array([0.5, 257.0, 0.1, np.inf]), "bfloat16")
+    array([ True, False, False,  True])
+    """
+    f = formats.get(format)
+    m, e = np.frexp(v)
+    lost = np.maximum(float(f.emin) + 1 - e, 0)  # a subnormal number has so many bits less
+    scaled = np.ldexp(m, (f.precision - lost).astype(np.int64))
+    return (v == 0) | ~np.isfinite(v) | ((scaled == np.rint(scaled)) & (np.abs(v) <= float(f.max)))
+
+
+def finish(
+    value: Array,
+    own: Array,
+    bound: Array,
+    low: Array | None,
+    u: float | Array,
+    tiny: float | Array,
+    nonneg: bool = False,
+    **marks: Any,
+) -> Box:
+    """A box after one rounding of the kernel of relative size ``u`` and absolute size ``tiny``; zeros stay zeros."""
+    own = np.where(np.isnan(own), np.inf, own) * UP
+    bound = np.where(np.isnan(bound), np.inf, bound) * UP
+    size = np.abs(value) + (own + bound)
+    error = np.where((size > 0) & np.isfinite(value), u * size + tiny, 0.0)
+    bound = (bound + error) * UP
+    rest = np.maximum(np.abs(value) - (own + bound), 0.0)
+    if nonneg and low is not None:
+        rest = np.fmax(rest, low * (1 - u) - tiny)
+    elif low is not None:
+        rest = np.where(low > 0, np.fmax(rest, low * (1 - u) - tiny), rest)
+    rest = np.where(np.isnan(rest), 0.0, np.maximum(rest * DOWN, 0.0))
+    return Box(value, bound, rest, own, nonneg=nonneg, **marks)
+
+
+def stored(b: Box, unit: Unit) -> Box:
+    """The box after it is rounded to a format, unless that holds it already; what overflows has no bound."""
+    if b.held is None:  # an input, or a copy of one: a number that the format has is not rounded
+        known = (b.bound == 0) & (b.own == 0) & representable(b.value, unit.name)
+        u, tiny = np.where(known, 0.0, unit.u), np.where(known, 0.0, unit.tiny)
+        b = finish(b.value, b.own / UP, b.bound / UP, b.low, u, tiny, b.nonneg, **_marks(b))
+    elif not fits(b.held, unit.name):
+        b = finish(b.value, b.own / UP, b.bound / UP, b.low, unit.u, unit.tiny, b.nonneg, **_marks(b))
+    over = (b.size > unit.top) & np.isfinite(b.value)
+    if np.any(over):
+        b = replace(b, bound=np.where(over, np.inf, b.bound), low=np.where(over, 0.0, b.low))
+    return replace(b, held=unit.name)
+
+
+def _marks(*boxes: Box) -> dict[str, Any]:
+    return {"rescalings": max(b.rescalings for b in boxes)}
+
+
+def settled(b: Box, unit: Unit) -> Box:
+    """Index arithmetic brought into the compute format: exact where it fits, else within two roundings."""
+    if not b.index:
+        return b
+    whole = b.value == np.rint(b.value)
+    known = whole | ~np.isfinite(b.value) | _dyadic(b.value)
+    own = np.where(known, 0.0, 4 * U * np.abs(b.value))
+    fits_in = representable(b.value, unit.name) & known
+    bound = np.where(fits_in, 0.0, 2 * unit.u * np.abs(b.value) + unit.tiny)
+    low = np.maximum(np.abs(b.value) - (own + bound), 0.0)
+    return replace(b, own=own, bound=bound, low=low, index=False, held=unit.name)
+
+
+def _dyadic(v: Array) -> Array:
+    """Where a quotient of integers below 2^29 has at most 24 bits: then float64 did not round it (an odd divisor gives 53)."""
+    scaled = np.ldexp(np.frexp(v)[0], 24)
+    return scaled == np.rint(scaled)
+
+
+def power_of_two(b: Box) -> bool:
+    """Whether the box is one exact power of two: multiplying with it rounds nothing."""
+    return b.value.size == 1 and b.exact and abs(float(np.frexp(b.value)[0].flat[0])) == 0.5
+
+
+def add(boxes: Sequence[Box], unit: Unit) -> Box:
+    """The sum, in any order: one rounding of the result for two summands, of the sum of sizes for each further addition."""
+    if all(b.index for b in boxes):
+        return exactly(reduce(np.add, [b.value for b in boxes]), index=True)
+    boxes = [settled(b, unit) for b in boxes]
+    value, own, bound, low, size = (_total(boxes, name) for name in ("value", "own", "bound", "low", "size"))
+    k = len(boxes) - 1
+    nonneg = all(b.nonneg for b in boxes)
+    least = low * (1 - unit.u) ** (k - 1) if nonneg else None
+    if k == 1:
+        rounding = U * np.abs(np.where(np.isfinite(value), value, 0.0))
+        more: Any = 0.0
+    else:
+        rounding = k * U * reduce(np.add, [np.abs(b.value) for b in boxes])
+        more = (k - 1) * (1 + 2 * k * unit.u) * unit.u * size
+        rounding, more = (np.where(np.isfinite(value), x, 0.0) for x in (rounding, more))
+    return finish(value, own + rounding, bound + more, least, unit.u, unit.tiny, nonneg, **_marks(*boxes))
+
+
+def _total(boxes: Sequence[Box], name: str) -> Array:
+    return reduce(np.add, [getattr(b, name) for b in boxes])
+
+
+def multiply(a: Box, b: Box, unit: Unit) -> Box:
+    """The product: ``|ka kb - ta tb| <= ra |kb| + |ta| rb``, and one rounding unless a factor is an exact power of two."""
+    if a.index and b.index:
+        return exactly(a.value * b.value, index=True)
+    a, b = settled(a, unit), settled(b, unit)
+    value = a.value * b.value
+    free = power_of_two(a) or power_of_two(b)
+    own = a.own * np.abs(b.value) + a.true_size * b.own
+    own = own + np.where((a.true_size > 0) & (b.true_size > 0), (0.0 if free else U) * np.abs(value) + OWN_TINY, 0.0)
+    bound = a.bound * b.size + a.true_size * b.bound
+    infinite = np.isinf(value) & (np.isinf(a.value) | np.isinf(b.value)) & np.isfinite(a.bound) & np.isfinite(b.bound)
+    zero = ((a.size == 0) & np.isfinite(b.size)) | ((b.size == 0) & np.isfinite(a.size))
+    own, bound = (np.where(infinite | zero, 0.0, x) for x in (own, bound))
+    bound = np.where(np.isinf(value) & ~infinite, np.inf, bound)
+    nonneg = a.nonneg and b.nonneg
+    negative_one = free and (abs(_scalar(a)) == 1 or abs(_scalar(b)) == 1)
+    u, tiny = (0.0 if free else unit.u), (0.0 if negative_one else unit.tiny)
+    return finish(value, own, bound, a.low * b.low, u, tiny, nonneg, **_marks(a, b))
+
+
+def _scalar(b: Box) -> float:
+    return float(b.value.flat[0]) if b.value.size == 1 else 0.0
+
+
+def reciprocal(a: Box, unit: Unit) -> Box:
+    """``1/x``: ``|1/k - 1/t| = |k - t| / (|k| |t|)``, and one rounding."""
+    if a.index:
+        return exactly(1.0 / a.value, index=True)
+    value = 1.0 / a.value
+    own = a.own / (np.abs(a.value) * a.true_low) + U * np.abs(value)
+    bound = np.where(a.bound == 0, 0.0, a.bound / (a.low * a.true_low))
+    low = 1.0 / a.size
+    return finish(value, own, bound, low, unit.u, unit.tiny, a.nonneg, **_marks(a))
+
+
+def integer_power(a: Box, p: int, unit: Unit) -> Box:
+    """``x^p`` for an integer p, by multiplication."""
+    if p < 0:
+        return reciprocal(integer_power(a, -p, unit), unit)
+    out = reduce(lambda x, y: multiply(x, y, unit), [a] * p) if p else exactly(1.0, index=True)
+    return replace(out, nonneg=True) if p % 2 == 0 else out
+
+
+def select(mask: Array, kept: Box, other: float = 0.0) -> Box:
+    """The box where the mask holds, and an exact number elsewhere."""
+    exact = 0.0 if np.isnan(other) else abs(other)
+    return replace(
+        kept,
+        value=np.where(mask, kept.value, other),
+        bound=np.where(mask, kept.bound, 0.0),
+        low=np.where(mask, kept.low, exact),
+        own=np.where(mask, kept.own, 0.0),
+        nonneg=kept.nonneg and other >= 0,
+    )

@@ -1,0 +1,192 @@
+"""Boxes of sums of products: matrix products of values, radii and sizes instead of a term at a time.
+
+``sum over R of f1 f2 ...`` errs by
+
+* what the factors err by: ``sum_p sum |t1| .. |k_p - t_p| .. |k_q|``, each factor in its turn (telescoping);
+* casts of intermediate factors when a matrix product reads them (part of their radii);
+* accumulation: ``gamma_r sum |k1 k2 ..|``, r the roundings that a term passes through, in whatever order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+import sympy as sp
+
+from symattn.errors import LimitError
+from symattn.program import integer_symbols
+from symattn.readings import boxes as bx
+from symattn.readings.boxes import Array, Box, Unit
+from symattn.readings.boxterms import Axes, Known, Mask, combined
+from symattn.readings.products import Operand, align, contract
+
+DENSE_LIMIT = 2**27
+"""The most points of a sum that is evaluated a term at a time."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A factor of the terms: its box on the grid of its own indices."""
+
+    box: Box
+    axes: Axes
+    given: bool = False
+
+    def operand(self, name: str) -> Operand:
+        """One of its arrays with its indices."""
+        return getattr(self.box, name), self.axes
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Declared roundings of a sum beyond those of its terms: relative to the sum of sizes, and absolute for each term."""
+
+    relative: float = 0.0
+    each: float = 0.0
+    scaled: float | None = None
+
+
+def gamma(n: Array, u: float) -> Array:
+    """``n u / (1 - n u)``, what n roundings in a row amount to at most; infinite where n u reaches 1.
+
+    >>> gamma(np.array([0.0, 2.0]), 0.25)
+    array([0., 1.])
+    """
+    x = np.asarray(n, dtype=np.float64) * u
+    return np.where(x < 1, x / np.where(x < 1, 1 - x, 1.0), np.inf) * bx.UP
+
+
+def cast_operands(factors: Sequence[Factor], over: Axes, known: Known) -> list[Factor]:
+    """Round what a matrix product reads: intermediates to the declared operand formats, inputs to ``operand``.
+
+    A factor is an operand of a matrix product when it has a bound index and lacks an index of another factor that has one too;
+    a sum of products of tensors of one shape (a row sum of dO∘O) is none.
+    """
+    a, out = known.arithmetic, []
+    for f in factors:
+        summed = set(f.axes) & set(over)
+        others = [set(g.axes) for g in factors if g is not f and set(g.axes) & set(over)]
+        if summed and any(o - set(f.axes) for o in others):
+            target = a.operand if f.given else (a.probability if f.box.nonneg else a.gradient)
+            if target is not None:
+                held = f.box.held if f.box.held is not None or f.given else a.compute
+                f = replace(f, box=bx.stored(replace(f.box, held=held), Unit.of(target)))
+        out.append(f)
+    return out
+
+
+def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Sequence[Mask], extra: Extra, known: Known) -> Box:
+    """The box of the sum over ``over`` of the product of the factors, on the grid of ``free``.
+
+    Parameters
+    ----------
+    factors
+        At least one.
+    masks
+        Those that read a bound index.
+    extra
+        Further declared roundings.
+    """
+    sizes, a = known.sizes, known.arithmetic
+    count = contract([(m.keep.astype(np.float64), m.axes) for m in masks], free, over, sizes)
+    placed, left = _place(factors, masks)
+    if masks and not all(np.all(np.isfinite(f.box.value)) for f in placed):
+        placed, left = [_dense(factors, masks, (*free, *over), known)], []
+    unit = Unit.of(a.accumulate, a.flush_to_zero)
+    if extra.scaled is not None:
+        placed = [_prescaled(f, extra.scaled, known) for f in placed]
+    k = sum(1 for f in placed if not bx.power_of_two(f.box)) if len(factors) == len(placed) else len(factors)
+    rescalings = max(f.box.rescalings for f in placed)
+    additions = np.maximum(count - 1, 0.0)
+    additions = additions if a.depth is None else np.minimum(additions, a.depth)
+    roundings = np.where(count > 0, additions + max(k - 1, 0) + rescalings, 0.0)
+    more: list[Operand] = [(m.keep.astype(np.float64), m.axes) for m in left]
+
+    def total(name: str) -> Array:
+        return contract([*(f.operand(name) for f in placed), *more], free, over, sizes)
+
+    value, size = total("value"), total("size")
+    own = _telescope(placed, "own", "true_size", free, over, more, known) + gamma(roundings, bx.U) * size
+    bound = _telescope(placed, "bound", "size", free, over, more, known)
+    own = (own + bx.OWN_TINY * count) * _outward(count)
+    size = size * _outward(count)
+    big = sorted((float(np.max(f.box.size, initial=1.0)) for f in placed), reverse=True)
+    reach = max(1.0, float(np.prod(big[: max(len(placed) - 2, 0)])))
+    underflow = (count * max(k, 1) + rescalings * (count > 0)) * reach * unit.tiny if k > 1 or rescalings else 0.0 * count
+    share = gamma(roundings, unit.u)
+    bound = bound * _outward(count) + (share + extra.relative * (1 + share)) * size + underflow + extra.each * count
+    nonneg = all(f.box.nonneg for f in placed)
+    low = None
+    if nonneg:
+        low = np.maximum(total("low") / _outward(count) * (1 - share - extra.relative), 0.0)
+        low = np.maximum(low - underflow - extra.each * count, 0.0)
+    overflow = size > unit.top
+    bound = np.where(overflow & np.isfinite(value), np.inf, bound)
+    out = bx.finish(value, own, bound, low, 0.0, 0.0, nonneg, held=unit.name, rescalings=rescalings)
+    return out if np.all(count > 0) else bx.select(count > 0, out)
+
+
+def _outward(count: Array) -> Array:
+    """Covers the float64 roundings of a sum of so many non-negative terms."""
+    return 1 + (count + 16) * 2.0**-52
+
+
+def _telescope(
+    factors: Sequence[Factor], radius: str, after: str, free: Axes, over: Axes, more: list[Operand], known: Known
+) -> Array:
+    """``sum_p sum |t1| .. r_p .. |k_q|``: the factors before p at their true size, those after it at their computed size."""
+    out = np.zeros([known.sizes[x] for x in free])
+    for p, f in enumerate(factors):
+        if np.any(getattr(f.box, radius)):
+            ops = [g.operand("true_size" if q < p else radius if q == p else after) for q, g in enumerate(factors)]
+            out = out + contract([*ops, *more], free, over, known.sizes)
+    return out
+
+
+def _place(factors: Sequence[Factor], masks: Sequence[Mask]) -> tuple[list[Factor], list[Mask]]:
+    """Select each mask into a factor that has its indices; what fits none is left."""
+    placed, left = list(factors), []
+    for m in masks:
+        fit = [k for k, f in enumerate(placed) if set(m.axes) <= set(f.axes)]
+        if not fit:
+            left.append(m)
+        for k in fit:
+            f = placed[k]
+            sizes = dict(zip(f.axes, f.box.value.shape, strict=True))
+            placed[k] = replace(f, box=bx.select(align(m.keep, m.axes, f.axes, sizes), f.box))
+    return placed, left
+
+
+def _dense(factors: Sequence[Factor], masks: Sequence[Mask], axes: Axes, known: Known) -> Factor:
+    """The terms one by one, so that what is not kept is not touched even where it is no number."""
+    points = math.prod(known.sizes[x] for x in axes)
+    if points > DENSE_LIMIT:
+        raise LimitError(f"a sum of {points} terms with values that are no numbers: at most {DENSE_LIMIT} are taken one by one")
+    shaped = [_spread(f, axes, known) for f in factors]
+    box = reduce(lambda x, y: bx.multiply(x, y, Unit.of(known.arithmetic.accumulate)), shaped)
+    keep = combined(masks, axes, known)
+    box = bx.select(keep, box) if keep is not None else box
+    shape = [known.sizes[x] for x in axes]
+    return Factor(box.map(lambda x: np.broadcast_to(x, shape)), axes)
+
+
+def _spread(f: Factor, axes: Axes, known: Known) -> Box:
+    return f.box.map(lambda x: align(x, f.axes, axes, known.sizes))
+
+
+def _prescaled(f: Factor, scale: float, known: Known) -> Factor:
+    """An operand that may be multiplied by the scale and rounded beforehand: what underflows, seen before the scale."""
+    if not f.axes:
+        return f
+    tiny = Unit.of(known.arithmetic.input).tiny / min(1.0, abs(scale) or 1.0)
+    return replace(f, box=replace(f.box, bound=f.box.bound + np.where(f.box.size > 0, tiny, 0.0)))
+
+
+def factor_axes(e: sp.Basic, domain: Axes) -> Axes:
+    """The indices of a statement's domain that an expression carries, in order."""
+    used = integer_symbols(e)
+    return tuple(x for x in domain if x in used)

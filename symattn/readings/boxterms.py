@@ -1,0 +1,241 @@
+"""Scalar expressions and conditions over boxes: every operation of an expression tree is one operation of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+import sympy as sp
+
+from symattn.arithmetic import Arithmetic
+from symattn.errors import ProgramError, UndecidedError
+from symattn.program import Tensor, integer_symbols, name_of, subscripts_of
+from symattn.readings import boxes as bx
+from symattn.readings import boxfunctions as fn
+from symattn.readings.boxes import Array, Box, Unit
+from symattn.readings.domain import open_grid
+from symattn.readings.products import align
+from symattn.readings.subscripts import Subscripts
+
+Axes = tuple[sp.Symbol, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an evaluation knows so far: the boxes of the tensors, the sizes, the declared arithmetic."""
+
+    boxes: dict[str, Box]
+    sizes: Mapping[sp.Symbol, int]
+    arithmetic: Arithmetic
+    subscripts: Subscripts
+
+    @property
+    def compute(self) -> Unit:
+        """The rounding of an elementwise operation."""
+        return Unit.of(self.arithmetic.compute, self.arithmetic.flush_to_zero)
+
+
+class Terms:
+    """Boxes of scalar expressions on the grid of some indices; arrays have an axis of length 1 for indices not carried.
+
+    Parameters
+    ----------
+    known
+        Tensors, sizes and arithmetic.
+    axes
+        The indices of the grid, in order.
+    """
+
+    def __init__(self, known: Known, axes: Axes) -> None:
+        self.known, self.axes, self.unit = known, axes, known.compute
+        self._grid = open_grid(axes, [known.sizes[a] for a in axes])
+        self._in_exponent = False
+
+    def box(self, e: sp.Expr) -> Box:
+        """The box of an expression.
+
+        Raises
+        ------
+        ProgramError
+            For a function without a rounding rule.
+        """
+        if isinstance(e, sp.Indexed):
+            return self._read(e)
+        if isinstance(e, sp.Symbol):
+            return self._symbol(e)
+        if e.is_number:
+            return self._number(e)
+        if isinstance(e, sp.Add):
+            return bx.add([self.box(a) for a in e.args], self.unit)
+        if isinstance(e, sp.Mul):
+            return reduce(lambda a, b: bx.multiply(a, b, self.unit), [self.box(a) for a in _signs_first(e.args)])
+        if isinstance(e, sp.exp) or (isinstance(e, sp.Pow) and e.base.is_number and not e.exp.is_number):
+            return self._exponential(e)
+        if isinstance(e, sp.Pow) and e.exp.is_number:
+            return fn.power(self.box(e.base), e.exp, self.unit, self._error("power"))
+        if isinstance(e, sp.Piecewise):
+            return self._piecewise(e)
+        return self._function(e)
+
+    def _error(self, name: str) -> float:
+        return self.known.arithmetic.function_errors(name)
+
+    def _symbol(self, e: sp.Symbol) -> Box:
+        if e in self._grid:
+            return bx.exactly(self._grid[e], index=True)
+        return bx.exactly(self._full(self.known.sizes[e]), index=True) if e.is_integer else self._read(e)
+
+    def _full(self, x: float) -> Array:
+        return np.full((1,) * len(self.axes), float(x))
+
+    def _number(self, e: sp.Expr) -> Box:
+        if e.is_Rational or e in (sp.oo, -sp.oo, sp.nan):
+            return bx.exactly(self._full(float(e)), index=True)
+        value, operations = float(sp.N(e, 25)), int(sp.count_ops(e))
+        error = self._full((1 + operations) * self.unit.u * abs(value))
+        return bx.finish(self._full(value), self._full(bx.U * abs(value)), error, None, 0.0, self.unit.tiny, value >= 0)
+
+    def _read(self, x: Tensor) -> Box:
+        b = self.known.boxes[name_of(x)]
+        sub = subscripts_of(x)
+        if all(s in self._grid for s in sub) and len(set(sub)) == len(sub):
+            b = b.map(lambda a: align(a, tuple(sub), self.axes, self.known.sizes))
+        else:
+            where, bad = self.known.subscripts.locate(x, b.value.shape, self._grid)
+            shape = (1,) * len(self.axes)
+            b = b.map(lambda a: np.reshape(a[where], np.broadcast_shapes(np.shape(a[where]), shape)))
+            if bad is not None:
+                b = replace(bx.select(~bad, b, np.nan), nonneg=b.nonneg)
+        if b.gauge and not self._in_exponent:
+            more = self.known.arithmetic.shift_roundings * self.unit.u * np.where(np.isfinite(b.value), b.size, 0.0)
+            b = replace(b, bound=b.bound + more, rescalings=0)
+        return bx.stored(b, self.unit) if b.held is not None and not bx.fits(b.held, self.unit.name) else b
+
+    def _exponential(self, e: sp.Expr) -> Box:
+        base, exponent = (np.e, e.args[0]) if isinstance(e, sp.exp) else (float(e.base), e.exp)
+        if base <= 0:
+            raise ProgramError(f"no rounding rule for {e}: the base of a power with a varying exponent must be positive")
+        before, self._in_exponent = self._in_exponent, True
+        a = bx.settled(self.box(exponent), self.unit)
+        self._in_exponent = before
+        again = 1 + a.rescalings
+        return fn.exponential(a, self.unit, (1 + self._error("exp")) ** again - 1, again * self.unit.tiny, base)
+
+    def _piecewise(self, e: sp.Piecewise) -> Box:
+        out = bx.exactly(self._full(np.nan))
+        for value, condition in reversed(e.args):
+            mask, b = self.holds(condition), bx.settled(self.box(value), self.unit)
+            out = Box(
+                np.where(mask, b.value, out.value),
+                np.where(mask, b.bound, out.bound),
+                np.where(mask, b.low, out.low),
+                np.where(mask, b.own, out.own),
+                nonneg=b.nonneg and (out.nonneg or bool(np.all(mask))),
+                rescalings=max(b.rescalings, out.rescalings),
+            )
+        return out
+
+    def _function(self, e: sp.Expr) -> Box:
+        name = e.func.__name__
+        args = [self.box(a) for a in e.args]
+        if name in ("Max", "Min"):
+            return fn.extremum(args, self.unit, name == "Max")
+        if name == "Mod" and all(a.index for a in args):
+            return bx.exactly(np.mod(args[0].value, args[1].value), index=True)
+        if name in ("sign", "floor", "ceiling"):
+            return fn.step(name, args[0])
+        a = bx.settled(args[0], self.unit)
+        if name == "Abs":
+            return fn.absolute(a)
+        if name == "log":
+            return fn.logarithm(a, self.unit, self._error("log"))
+        if name in fn.SMOOTH:
+            return fn.smooth(name, a, self.unit, self._error(name))
+        there = ", ".join(("exp", "log", "Abs", "sign", "floor", "Max", "Min", *fn.SMOOTH))
+        raise ProgramError(f"the rounding reading has no rule for the function {name} in `{e}`; it has {there} and powers")
+
+    def holds(self, condition: sp.Basic) -> Array:
+        """Where a condition holds.
+
+        Raises
+        ------
+        UndecidedError
+            Where rounding errors could decide it the other way.
+        """
+        yes, no = self._decide(condition)
+        if np.any(~(yes | no)):
+            raise UndecidedError(
+                f"the condition `{condition}` reads tensors with rounding errors that could turn it; "
+                "give what it selects as an input to bound the error of the rest"
+            )
+        return yes
+
+    def _decide(self, c: sp.Basic) -> tuple[Array, Array]:
+        """Where a condition certainly holds, and where it certainly does not."""
+        if c in (sp.true, sp.false):
+            yes = np.full((1,) * len(self.axes), bool(c))
+            return yes, ~yes
+        if isinstance(c, sp.Not):
+            yes, no = self._decide(c.args[0])
+            return no, yes
+        if isinstance(c, (sp.And, sp.Or)):
+            pairs = [self._decide(a) for a in c.args]
+            every = reduce(np.logical_and, [p[0 if isinstance(c, sp.And) else 1] for p in pairs])
+            some = reduce(np.logical_or, [p[1 if isinstance(c, sp.And) else 0] for p in pairs])
+            return (every, some) if isinstance(c, sp.And) else (some, every)
+        if not isinstance(c, sp.core.relational.Relational):
+            raise ProgramError(f"no condition: `{c}`")
+        a, b = self.box(c.lhs), self.box(c.rhs)
+        if isinstance(c, (sp.Gt, sp.Ge)):
+            a, b = b, a
+        (alo, ahi), (blo, bhi) = _range(a), _range(b)
+        if isinstance(c, (sp.Eq, sp.Ne)):
+            apart = (ahi < blo) | (bhi < alo)
+            same = (alo == ahi) & (blo == bhi) & (alo == blo)
+            return (same, apart) if isinstance(c, sp.Eq) else (apart, same)
+        strict = isinstance(c, (sp.Lt, sp.Gt))
+        return (ahi < blo, bhi <= alo) if strict else (ahi <= blo, bhi < alo)
+
+
+def _range(b: Box) -> tuple[Array, Array]:
+    """Bounds of true and computed values."""
+    reach = b.own + b.bound
+    lo, hi = b.value - reach, b.value + reach
+    least = np.minimum(b.low, b.true_low) if not b.exact else b.low
+    lo = np.where((b.low > 0) & (b.value > 0), np.maximum(lo, least), lo)
+    hi = np.where((b.low > 0) & (b.value < 0), np.minimum(hi, -least), hi)
+    return lo, hi
+
+
+def _signs_first(factors: Sequence[sp.Expr]) -> list[sp.Expr]:
+    """Exact numbers first, so that a power of two among them costs no rounding."""
+    return sorted(factors, key=lambda f: not f.is_number)
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Where a condition holds, on the grid of the indices in it."""
+
+    keep: Array
+    axes: Axes
+
+
+def masks_of(known: Known, conditions: Sequence[sp.Basic], domain: Axes) -> list[Mask]:
+    """The conditions of a statement, one mask each."""
+    out = []
+    for c in conditions:
+        used = integer_symbols(c)
+        axes = tuple(a for a in domain if a in used)
+        shape = [known.sizes[a] for a in axes]
+        out.append(Mask(np.broadcast_to(Terms(known, axes).holds(c), shape), axes))
+    return out
+
+
+def combined(masks: Sequence[Mask], axes: Axes, known: Known) -> Array | None:
+    """All masks at once on the grid of ``axes``; None for none."""
+    if not masks:
+        return None
+    aligned: Callable[[Mask], Array] = lambda m: align(m.keep, m.axes, axes, known.sizes)
+    return reduce(np.logical_and, [aligned(m) for m in masks])

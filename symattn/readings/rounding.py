@@ -1,0 +1,300 @@
+r"""The rounding reading: how far a conforming kernel may be from the true value, for every element of every tensor of a program.
+
+The kernel is taken to compute each statement from its own computed operands under a declared
+:class:`~symattn.arithmetic.Arithmetic`. Which of the declared constants applies follows from the structure of a statement:
+
+============================================  ======================================================================
+a sum of products                             products and sums in the accumulate format, in any order (or declared depth)
+an unreduced expression                       each operation rounded to the compute format, functions with their error
+an output                                     rounded to the output format; with a logarithm in it, to the LSE format
+a helper (``aux``), any other tensor          rounded to the ``aux``, the ``store`` format
+an intermediate operand of a matrix product   rounded when read: ``probability`` if not negative, else ``gradient``
+an exponential that reads a row maximum       its error once more for each rescaling; sums over it get a rounding for each
+a ``range_only`` tensor                       no error; how far it may be off only enters sizes
+============================================  ======================================================================
+
+**Theorem.** Let t be the true values of the program at the row maxima that the kernel used, and k what a kernel that conforms to
+the declaration computes, without overflow. Then every box holds ``|k - t| <= bound`` and ``|k| >= low``, and ``|v - t| <= own``
+for the float64 value v. Outputs do not depend on the row maxima (the claim ``range_only``, proved elsewhere), so for them t is
+the exact value, and ``bound`` is the largest error that a correct kernel may show.
+
+*Proof*, by induction over the list. Inputs are exact, or within the given error. For an operation f with rounding (u, eta),
+
+    |k_y - t_y| <= |f(k_x) - f(t_x)| + u |f(k_x)| + eta,
+
+and the first term is bounded from the radii of the operands: it telescopes for sums and products
+(``k_a k_b - t_a t_b = (k_a - t_a) k_b + t_a (k_b - t_b)``), is ``|k - t| / (|k| |t|)`` for 1/x, ``t (e^r - 1)`` for exp, and at
+most the greatest slope times the radius elsewhere. ``low`` keeps 1/x and log finite where errors are relative: exp, sums and
+products of numbers of certain sign have lower bounds better than ``|v| - r``.
+In a sum, each term passes through at most as many
+roundings as there are additions with two operands that are not 0, plus its products and rescalings, in whatever order the sum
+is taken; hence ``gamma_r sum |terms|``. Points outside ``where`` contribute exact zeros. The rescalings of an online softmax
+multiply a weight by further exponentials of differences of running maxima; these are monotone, so the differences telescope to
+that of the list and only the error of exp is repeated. A row maximum that the kernel used is ``t = k`` by definition, within the
+radius of what it is a maximum of; that distance is part of ``own``, so all sizes below contain it. Nothing is linearised.
+
+The evaluation itself is float64: ``own`` follows the same rules with u = 2^-53 for v, every size contains it, and
+radii are rounded outward after every operation, so the bounds hold for float64 kernels too.
+
+This is plain propagation: errors that several paths share are not cancelled against each other, so for float32 kernels with large
+scores the bound is several times the least one. It belongs to the list as written: a kernel that computes D from its rounded
+O has another list than one that sums ``P dP``. Sources: N. J. Higham, *Accuracy and Stability of Numerical Algorithms*,
+2nd ed., sections 3.1 and 4.2; for the softmax, P. Blanchard, D. J. Higham and N. J. Higham, IMA J. Numer. Anal. 41 (2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from symattn.arithmetic import Arithmetic
+from symattn.program import Program, Statement, name_of, reads
+from symattn.readings import boxes as bx
+from symattn.readings.boxes import Array, Box, Unit
+from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, sum_of_products
+from symattn.readings.boxterms import Axes, Known, Terms, combined, masks_of
+from symattn.readings.sizes import check_names, find_sizes, size_value
+from symattn.readings.subscripts import Subscripts
+
+__all__ = ["Box", "evaluate"]
+
+
+def evaluate(
+    program: Program,
+    inputs: Mapping[str, Any],
+    arithmetic: Arithmetic,
+    *,
+    sizes: Mapping[sp.Symbol | str, int] | None = None,
+    input_errors: Mapping[str, Any] | None = None,
+) -> dict[str, Box]:
+    """The box of every tensor of a program, inputs included.
+
+    Parameters
+    ----------
+    program
+        The list that the kernel follows.
+    inputs
+        Arrays of any dtype, of the shapes in ``program.shapes``; exact as they are. A number that no format in use can hold
+        (a float64 parameter of a float32 kernel) is taken to be rounded on the way in.
+    arithmetic
+        How the kernel computes.
+    sizes
+        Sizes that no input shows.
+    input_errors
+        How far the kernel's own copy of an input may be from the given one, by name.
+
+    Returns
+    -------
+    dict
+        Name -> :class:`Box` with float64 arrays ``value``, ``bound``, ``low`` and ``own``. The bound is rigorous, rounded
+        outward, and infinite where the declaration promises nothing (overflow, a divisor that may be 0).
+
+    Raises
+    ------
+    ShapeError
+        For shapes that do not fit.
+    UnknownNameError, InputValueError
+        For inputs that are not read or missing.
+    UndecidedError
+        For a ``where`` that rounding errors could turn.
+    ProgramError
+        For a function without a rounding rule.
+
+    >>> from symattn.program import index, size, tensor
+    >>> j = index("j")
+    >>> p = Program((Statement(tensor("l"), tensor("x", j), (j,)),), {j: size("m")}, ("l",))
+    >>> from symattn import arithmetic
+    >>> box = evaluate(p, {"x": np.ones(4)}, arithmetic.get("eager-fp32"))["l"]
+    >>> float(box.value), bool(3 * 2**-24 * 4 <= box.bound < 1.001 * 3 * 2**-24 * 4)  # three additions, a sum of sizes of 4
+    (4.0, True)
+    """
+    check_names(program, inputs)
+    given = {name: _as_array(x) for name, x in inputs.items()}
+    numbers = find_sizes(program, {n: a.shape for n, a in given.items()}, sizes)
+    every: dict[sp.Symbol, int] = {**numbers, **{a: size_value(s, numbers) for a, s in program.dims.items()}}
+    integers = {n: a.astype(np.int64) for n, a in given.items() if a.dtype.kind in "iub"}
+    known = Known({}, every, arithmetic, Subscripts(integers.get, numbers))
+    for name, a in given.items():
+        known.boxes[name] = _input(a, (input_errors or {}).get(name), arithmetic)
+    reading = _Reading(program, known)
+    with np.errstate(all="ignore"):
+        for s in sorted(program.statements, key=lambda s: not _early(program, s)):
+            known.boxes[s.name] = reading.statement(s)
+    return {n: known.boxes[n] for n in (*given, *(s.name for s in program.statements))}
+
+
+def _as_array(x: Any) -> Array:
+    """Float and integer dtypes as they are; exact numbers as objects."""
+    return np.asarray(x)
+
+
+def _input(a: Array, error: Any, arithmetic: Arithmetic) -> Box:
+    if a.dtype.kind in "iub":
+        box = bx.exactly(a.astype(np.float64), index=True)
+    else:
+        v = a.astype(np.float64)
+        own = np.zeros_like(v)
+        if a.dtype == object:
+            own = np.where(np.isfinite(v), bx.U * np.abs(v), 0.0)
+        box = replace(bx.exactly(v), own=own)
+        formats_in_use = (arithmetic.input, arithmetic.compute, arithmetic.accumulate)
+        lost = ~np.logical_or.reduce([bx.representable(v, f) for f in formats_in_use])
+        if np.any(lost):
+            unit = min((Unit.of(f) for f in formats_in_use), key=lambda u: u.u)
+            box = replace(box, bound=np.where(lost, unit.u * np.abs(v) + unit.tiny, 0.0))
+    if error is not None:
+        box = replace(box, bound=box.bound + np.asarray(error, dtype=np.float64), index=False)
+    low = np.maximum(np.abs(box.value) - (box.own + box.bound), 0.0)
+    return replace(box, low=np.where(np.isnan(low), np.abs(box.value), low), nonneg=bool(np.all(box.value - box.bound >= 0)))
+
+
+def _early(program: Program, s: Statement) -> bool:
+    """Whether a statement is a scalar of inputs: those come first, since sums ask for the scale that they are multiplied by."""
+    return not s.indices and not s.over and all(n not in program for n in s.needs)
+
+
+class _Reading:
+    """What a program and a declaration say about its statements, found once."""
+
+    def __init__(self, program: Program, known: Known) -> None:
+        self.program, self.known = program, known
+        self.tiled = {program.dims[a] for s in program if s.range_only for a in s.over}
+        self.prescaled: dict[str, str] = {}
+        for s in program:
+            scalars = [name_of(f) for f in sp.Mul.make_args(s.expr) if f.is_Symbol and not f.is_integer]
+            for f in sp.Mul.make_args(s.expr):
+                if scalars and not s.over and isinstance(f, sp.Indexed) and name_of(f) in program:
+                    self.prescaled[name_of(f)] = scalars[0]
+            if scalars and s.over:
+                self.prescaled[s.name] = scalars[0]
+
+    def statement(self, s: Statement) -> Box:
+        """The box of what a statement defines."""
+        domain = s.domain
+        free = [c for c in s.conditions if not set(factor_axes(c, domain)) & set(s.over)]
+        bound = [c for c in s.conditions if c not in free]
+        if s.over and s.reduce == "sum":
+            b = self._sum(s, bound)
+        elif s.over:
+            b = self._reduction(s, bound)
+        else:
+            b = self._unreduced(s)
+        b = self._spread(b, s.indices)
+        keep = combined(masks_of(self.known, free, domain), s.indices, self.known)
+        if keep is not None:
+            b = bx.select(keep, b, -np.inf if s.over and s.reduce == "max" else 1.0 if s.over and s.reduce == "prod" else 0.0)
+        return self._gauge(s, b) if s.range_only else self._store(s, b)
+
+    def _spread(self, b: Box, axes: Axes) -> Box:
+        shape = [self.known.sizes[x] for x in axes]
+        return b.map(lambda x: np.broadcast_to(x, shape))
+
+    def _unreduced(self, s: Statement) -> Box:
+        terms = Terms(self.known, s.indices)
+        b = bx.settled(terms.box(s.expr), terms.unit)
+        return self._held(s.expr, b)
+
+    def _held(self, e: sp.Expr, b: Box) -> Box:
+        """What an operation gave is in the compute format; a copy stays what it is."""
+        copy = e in reads(e)
+        return b if copy else replace(b, held=self.known.arithmetic.compute, gauge=False)
+
+    def _sum(self, s: Statement, conditions: list[sp.Basic]) -> Box:
+        a, free = self.known.arithmetic, s.indices
+        factors = []
+        for e in _factors(s.expr):
+            axes = factor_axes(e, s.domain)
+            terms = Terms(self.known, axes)
+            box = self._held(e, bx.settled(terms.box(e), terms.unit))
+            factors.append(Factor(self._spread(box, axes), axes, e in reads(e) and name_of(e) in self.program.inputs))
+        factors = cast_operands(factors, s.over, self.known)
+        masks = masks_of(self.known, conditions, s.domain)
+        b = sum_of_products(factors, free, s.over, masks, self._extra(s, factors), self.known)
+        narrow = Unit.of(a.compute, a.flush_to_zero)
+        if not bx.fits(a.accumulate, narrow.name):  # the scale is applied to the rounded sum
+            for f in factors:
+                if not f.axes and not bx.power_of_two(f.box):
+                    b = bx.finish(
+                        b.value, b.own, b.bound, b.low, narrow.u, narrow.tiny, b.nonneg, held=b.held, rescalings=b.rescalings
+                    )
+        return b
+
+    def _extra(self, s: Statement, factors: list[Factor]) -> Extra:
+        """Declared roundings of a sum: pre-scaled operands, buffers that grow tile by tile, partial results of expanded heads."""
+        a, extra = self.known.arithmetic, Extra()
+        matrices = [f for f in factors if f.axes]
+        if a.scale_before and s.name in self.prescaled and len(matrices) > 1:
+            scale = self.known.boxes.get(self.prescaled[s.name])
+            if scale is not None:
+                inside, twice = Unit.of(a.input), Unit.of(a.compute)
+                relative = (1 + inside.u) ** a.scale_before * (1 + twice.u) ** (2 * a.scale_before) - 1
+                extra = replace(extra, relative=relative * bx.UP, scaled=float(np.min(np.abs(scale.value))))
+        if s.name not in self.program.outputs:
+            return extra
+        keys = [x for x in s.over if not self.tiled or self.program.dims[x] in self.tiled]
+        if a.dq_accumulate is not None and keys:
+            unit, blocks = Unit.of(a.dq_accumulate), a.tiles(max(self.known.sizes[x] for x in keys))
+            share = (blocks + 1) * unit.u / (1 - (blocks + 1) * unit.u) if (blocks + 1) * unit.u < 1 else np.inf
+            extra = replace(extra, relative=extra.relative + share * bx.UP, each=extra.each + (blocks + 1) * unit.tiny)
+        if a.expand_heads and len(s.over) > 1:
+            unit = Unit.of(a.output)
+            extra = replace(extra, relative=(1 + extra.relative) * (1 + unit.u) - 1 + bx.U, each=extra.each + unit.tiny)
+        return extra
+
+    def _reduction(self, s: Statement, conditions: list[sp.Basic]) -> Box:
+        """A maximum or a product, a term at a time."""
+        domain: Axes = s.domain
+        terms = Terms(self.known, domain)
+        b = self._held(s.expr, bx.settled(terms.box(s.expr), terms.unit))
+        b = self._spread(b, domain)
+        keep = combined(masks_of(self.known, conditions, domain), domain, self.known)
+        if keep is not None:
+            b = bx.select(keep, b, -np.inf if s.reduce == "max" else 1.0)
+        lead = len(s.indices)
+        if s.reduce == "max":
+            axes = tuple(range(lead, len(domain)))
+            value, own, bound = b.value.max(axis=axes), b.own.max(axis=axes), b.bound.max(axis=axes)
+            out = bx.finish(value, own, bound, None, 0.0, 0.0, b.nonneg, held=b.held)
+            keys = int(np.prod([self.known.sizes[x] for x in s.over]))
+            return replace(out, rescalings=self.known.arithmetic.tiles(keys) - 1)
+        unit = Unit.of(self.known.arithmetic.accumulate, self.known.arithmetic.flush_to_zero)
+        b = b.map(lambda x: x.reshape([*x.shape[:lead], -1]))
+        parts = [_slice(b, k) for k in range(b.value.shape[-1])]
+        out = parts[0]
+        for p in parts[1:]:
+            out = bx.multiply(out, p, unit)
+        return replace(out, held=unit.name)
+
+    def _gauge(self, s: Statement, b: Box) -> Box:
+        """A row maximum is what the kernel used: what it may be off by enters sizes only."""
+        a = self.known.arithmetic
+        finite = np.isfinite(b.value)
+        own = (b.own + np.where(finite, b.bound + a.stale, 0.0)) * bx.UP
+        again = b.rescalings + (0 if s.over or a.tile is None else 1)
+        low = np.maximum(np.abs(b.value) - own, 0.0)
+        return Box(b.value, np.zeros_like(own), low, own, held=b.held, gauge=True, rescalings=again)
+
+    def _store(self, s: Statement, b: Box) -> Box:
+        """The result rounded to the format that holds it."""
+        a = self.known.arithmetic
+        if not s.indices and not s.over and a.scalar_roundings:
+            u = a.scalar_roundings * Unit.of(a.compute).u
+            b = bx.finish(b.value, b.own, b.bound, b.low, u, 0.0, b.nonneg, held=b.held)
+        if s.name in self.program.outputs:
+            return replace(bx.stored(b, Unit.of(a.lse if s.expr.has(sp.log) else a.output)), rescalings=0)
+        return bx.stored(b, Unit.of(a.aux if s.aux else a.store))
+
+
+def _slice(b: Box, k: int) -> Box:
+    return b.map(lambda x: x[..., k])
+
+
+def _factors(e: sp.Expr) -> list[sp.Expr]:
+    """The factors of a term, its number (if it is not 1) as one of them."""
+    number, rest = e.as_coeff_Mul()
+    parts = list(sp.Mul.make_args(rest)) if rest != 1 else []
+    return ([number] if number != 1 or not parts else []) + parts
