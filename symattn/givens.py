@@ -1,0 +1,107 @@
+"""What a definition reads beside Q, K and V: masks, biases, slopes, sinks, lengths, documents, dropout, parameters, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from symattn.axes import Array, carried
+from symattn.definition import Definition
+from symattn.errors import DefinitionError, InputValueError, ShapeError
+from symattn.fields import BY_LETTER
+from symattn.numbers import exact_array
+from symattn.program import Program
+from symattn.sources import Sources
+
+
+def masks(d: Definition, arrays: Mapping[str, Array], sources: Sources, inputs: dict[str, Array]) -> Definition:
+    """Given masks and biases, in the axes that they carry."""
+    wanted = [("attn_mask", "M" if d.attn_mask == "boolean" else "B", d.attn_mask is not None, d.mask_axes, "mask_axes")]
+    wanted.append(("bias", "bias", d.bias, d.bias_axes, "bias_axes"))
+    for field, letter, used, declared, axes_field in wanted:
+        if not used or field not in arrays:
+            continue
+        x = arrays[field]
+        if letter == "M" and x.dtype.kind not in "biu":
+            raise InputValueError(
+                f"attn_mask has dtype {x.dtype}; a boolean mask is boolean (or 0 and 1): else attn_mask='additive'"
+            )
+        if letter == "B" and x.dtype.kind == "b":
+            raise InputValueError("attn_mask has dtype bool; an additive mask holds numbers: else attn_mask='boolean'")
+        if not sources.axes.batch and x.ndim > 2:
+            raise ShapeError(f"{field} has shape {x.shape}; without batch and heads it is (n, m) or broadcasts to it")
+        found, spread = carried(field, x.shape, sources.full, declared)
+        part = np.broadcast_to(x.reshape(spread), [n if a in found else 1 for a, n in zip("bhij", sources.full, strict=True)])
+        part = part.reshape([n for a, n in zip("bhij", sources.full, strict=True) if a in found])
+        inputs[letter] = sources.axes.into(part, "".join("H" if a == "h" else a for a in found))
+        d = d.replace(**{axes_field: found})
+    return d
+
+
+def others(d: Definition, arrays: Mapping[str, Array], sources: Sources, inputs: dict[str, Array]) -> Definition:
+    """Slopes, sinks, lengths, documents, dropout and parameters."""
+    b, heads, n, m = sources.full
+    axes = sources.axes
+
+    def take(field: str, letter: str, roles: str, shape: tuple[int, ...], integers: bool = False) -> None:
+        if field not in arrays:
+            return
+        x = arrays[field]
+        lacks = x.ndim == len(shape) - 1 and roles.startswith("b")
+        if integers and x.dtype.kind not in "iu":
+            raise InputValueError(f"{field} has dtype {x.dtype}; integers are needed")
+        if x.shape not in (shape, shape[1:] if lacks else shape):
+            raise ShapeError(f"{field} has shape {x.shape}, needed is {shape}")
+        inputs[letter] = axes.into(np.broadcast_to(x, shape), roles)
+
+    take("alibi_slopes", "slope", "H", (heads,))
+    take("sinks", "sink", "H", (heads,))
+    take("key_lengths", "len", "b", (b,), integers=True)
+    one = d.start != "qkv" and not d.cross
+    take("doc", "doc" if one else "doc_q", "bi", (b, n), integers=True)
+    if "doc" in arrays and not one:
+        take("doc", "doc_k", "bj", (b, m), integers=True)
+    take("doc_q", "doc_q", "bi", (b, n), integers=True)
+    take("doc_k", "doc_k", "bj", (b, m), integers=True)
+    if "dropout_mask" in arrays:
+        x = arrays["dropout_mask"]
+        _, spread = carried("dropout_mask", x.shape, sources.full, "bhij")
+        inputs["drop"] = axes.into(np.broadcast_to(x.reshape(spread), sources.full), "bHij")
+    take("dropout_p", "p", "", ())
+    missing = [name for name in d.unbound if name not in arrays]
+    if missing:
+        raise DefinitionError(
+            f"no value for the parameter {', '.join(missing)}: bind it with params, or give an array of that name"
+        )
+    for name in d.unbound:
+        x = arrays[name]
+        if name == d.prefix:
+            take(name, name, "b", (b,))
+        elif x.ndim == 1 and x.shape == (heads,):
+            inputs[name] = axes.into(x, "H")
+            d = d.replace(params={**d.params, name: "head"}) if heads > 1 else d
+        else:
+            take(name, name, "", ())
+    for name, value in d.params.items():
+        if isinstance(value, tuple):
+            inputs[name] = axes.into(exact_array(list(value)), "H")
+    return d
+
+
+def seeds(program: Program, arrays: Mapping[str, Array], sources: Sources, inputs: dict[str, Array]) -> None:
+    """The gradients of the outputs, where they are given."""
+    b, heads, n, _ = sources.full
+    for field, letter in (("grad_out", program.outputs[0]), ("grad_lse", "L")):
+        if field not in arrays:
+            continue
+        x, roles = arrays[field], BY_LETTER[letter].axes
+        width = sources.sizes.get("dout", sources.sizes["dv"])
+        shape = {"bHie": (b, heads, n, sources.sizes["dv"]), "bif": (b, n, width), "bHi": (b, heads, n)}[roles]
+        if not sources.axes.batch:
+            x = x.reshape(1, *x.shape) if roles == "bif" else x.reshape(1, 1, *x.shape)
+        elif roles == "bHie" and sources.layout == "bshd" and x.ndim == 4:
+            x = np.swapaxes(x, 1, 2)
+        if x.shape != shape:
+            raise ShapeError(f"{field} has shape {arrays[field].shape}, needed is {shape} (in the layout bhsd)")
+        inputs["d" + letter] = sources.axes.into(x, roles)
