@@ -101,6 +101,39 @@ def is_finite(x: Any) -> bool:
     return isinstance(x, int) or (isinstance(x, Ball) and bool(x.is_finite()))
 
 
+SCALE = 40_000
+"""Exponents of two beyond this are not written out as fractions: below 2^-40000 a number is given as 0 with that radius."""
+
+
+def parts(x: Any) -> tuple[Exact, Exact]:
+    """Midpoint and radius as exact numbers: ``mid - rad <= value <= mid + rad``.
+
+    A special value has radius 0; a ball of which nothing is known is 0 with radius infinity. A number below 2^-40000 (the
+    exponential of a "minus infinity" such as -1e9) is 0 with radius 2^-40000, and one above 2^40000 is not known.
+
+    >>> parts(Ball(3) / 2), parts(NEGATIVE)
+    ((Fraction(3, 2), Fraction(0, 1)), (-inf, Fraction(0, 1)))
+    >>> parts(Ball(-(10**9)).exp())[0]
+    Fraction(0, 1)
+    """
+    if isinstance(x, Special):
+        return x.value, Fraction(0)
+    if not x.is_finite():
+        return Fraction(0), math.inf
+    (mid, e), (rad, f) = (tuple(map(int, v.man_exp())) for v in (x.mid(), x.rad()))
+    if max(mid and e + mid.bit_length(), rad and f + rad.bit_length()) > SCALE:
+        return Fraction(0), math.inf
+    if mid and e + mid.bit_length() < -SCALE:
+        mid, rad, f = 0, 1, max(-SCALE, rad and f + rad.bit_length()) + 1
+    elif rad and f < -2 * SCALE:
+        rad, f = 1, -2 * SCALE + 64
+    return _dyadic(mid, e), _dyadic(rad, f)
+
+
+def _dyadic(mantissa: int, exponent: int) -> Fraction:
+    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+
+
 def _function(name: str, at_minus: Any, at_plus: Any) -> Callable[[Any], Any]:
     """A function by the name of Arb's method, with its limits at -oo and oo."""
     method = getattr(Ball, name)

@@ -19,9 +19,8 @@ from symattn import formats
 from symattn.errors import InputValueError
 from symattn.numbers import Exact, exact_array
 from symattn.readings.balls import NAMESPACE as BALLS
-from symattn.readings.balls import is_finite, precision
+from symattn.readings.balls import parts, precision
 from symattn.readings.code import Namespace, constant
-from symattn.readings.specials import Special
 
 Array = npt.NDArray[Any]
 BITS = 300
@@ -102,12 +101,8 @@ def midpoint(b: Any) -> Fraction | float:
     >>> midpoint(flint.arb(3) / 2)
     Fraction(3, 2)
     """
-    if isinstance(b, Special):
-        return b.value
-    if not is_finite(b):
-        return math.nan
-    mantissa, exponent = b.mid().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    mid, rad = parts(b)
+    return math.nan if isinstance(rad, float) else mid
 
 
 def _long(x: Fraction | float) -> Any:

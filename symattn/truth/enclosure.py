@@ -1,0 +1,184 @@
+"""Enclosures: for every element of a tensor an exact midpoint and radius that provably hold the exact value between them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from symattn import formats
+from symattn.errors import UndecidedError
+from symattn.numbers import Exact
+from symattn.readings.balls import parts
+
+Array = npt.NDArray[Any]
+Status = Literal["exact", "enclosed", "undecided"]
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosure:
+    """The values of a tensor, each known to lie in ``[mid - rad, mid + rad]``.
+
+    Parameters
+    ----------
+    mid
+        Object array of ``Fraction``, or the floats ``nan``, ``inf``, ``-inf`` where that is the value.
+    rad
+        Object array of ``Fraction``; the float ``inf`` where nothing is known.
+    status
+        Array of text: ``exact`` (radius 0), ``enclosed`` (the digits asked for are guaranteed), ``undecided`` (they are not;
+        the enclosure holds all the same).
+
+    >>> one = Enclosure(*(np.array([x], dtype=object) for x in (Fraction(1, 3), Fraction(1, 10**9), "enclosed")))
+    >>> one.float(), one.round("bfloat16")
+    (array([0.33333333]), array([0.333984], dtype=bfloat16))
+    """
+
+    mid: Array
+    rad: Array
+    status: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tensor."""
+        return self.mid.shape
+
+    @property
+    def decided(self) -> bool:
+        """Whether no element is undecided."""
+        return not bool(np.any(self.status == "undecided"))
+
+    def __getitem__(self, index: Any) -> Enclosure:
+        """A part of the tensor, or one element as an enclosure of shape ()."""
+        return Enclosure(*(_sub(v, index) for v in (self.mid, self.rad, self.status)))
+
+    def lower(self) -> Array:
+        """The lower ends: exact numbers, -inf where nothing is known."""
+        return _each(lambda m, r: -math.inf if isinstance(r, float) else m - r, self.mid, self.rad)
+
+    def upper(self) -> Array:
+        """The upper ends: exact numbers, inf where nothing is known."""
+        return _each(lambda m, r: math.inf if isinstance(r, float) else m + r, self.mid, self.rad)
+
+    def float(self) -> npt.NDArray[np.float64]:
+        """The midpoints, each rounded once to float64."""
+        return formats.to_array(self.mid, "float64")
+
+    def round(self, format: str | formats.Format) -> Array:
+        """The exact values correctly rounded to a float format, to nearest, ties to even.
+
+        Raises
+        ------
+        UndecidedError
+            When both ends of an enclosure do not round to the same number: it holds a midpoint between two floats. Ask
+            ``truth(..., decide=format)``, which raises the precision until none does.
+        """
+        open_at = straddling(self, format)
+        if open_at is not None:
+            raise UndecidedError(
+                f"element {open_at} is {float(self.mid[open_at])!r} within {float(self.rad[open_at]):.3g}, which holds the "
+                f"midpoint of two numbers of {formats.get(format)}; more bits may decide it"
+            )
+        return formats.to_array(self.mid, format)
+
+    def decimal(self, digits: int) -> Array:
+        """The midpoints as text of so many significant digits, rounded to nearest; right where that many are guaranteed.
+
+        >>> exact = np.array([Fraction(2, 3)], dtype=object)
+        >>> Enclosure(exact, exact - exact, np.array(["exact"])).decimal(4).tolist()
+        ['0.6667']
+        """
+        return _each(lambda m: decimal(m, digits), self.mid)
+
+
+def straddling(e: Enclosure, format: str | formats.Format) -> tuple[int, ...] | None:
+    """The index of an element whose enclosure does not round to one number of a format; None where there is none."""
+    f = formats.get(format)
+    for at in np.ndindex(*e.shape):
+        m: Any = e.mid[at]
+        r: Any = e.rad[at]
+        if isinstance(r, float) or (r and formats.round_exact(m - r, f) != formats.round_exact(m + r, f)):
+            return at
+    return None
+
+
+def of_balls(balls: Array, digits: int | None = None) -> Enclosure:
+    """The enclosure of an array of balls; without ``digits`` every finite ball counts as enclosed."""
+    found = [parts(x) for x in balls.ravel().tolist()]
+    return Enclosure(
+        _array([m for m, _ in found], balls.shape),
+        _array([r for _, r in found], balls.shape),
+        np.array([status(m, r, digits) for m, r in found], dtype="<U9").reshape(balls.shape),
+    )
+
+
+def of_exact(values: Array) -> Enclosure:
+    """The enclosure of exact numbers."""
+    zero = _array([Fraction(0)] * values.size, values.shape)
+    return Enclosure(values, zero, np.full(values.shape, "exact", dtype="<U9"))
+
+
+def status(mid: Exact, rad: Exact, digits: int | None) -> Status:
+    """Whether a radius guarantees so many significant digits: it is at most half a unit of the last one.
+
+    >>> status(Fraction(1, 3), Fraction(1, 10**6), 5), status(Fraction(1, 3), Fraction(1, 10**6), 8)
+    ('enclosed', 'undecided')
+    """
+    if rad == 0:
+        return "exact"
+    if isinstance(rad, float):
+        return "undecided"
+    if digits is None or 2 * rad * 10**digits <= abs(mid) - rad:
+        return "enclosed"
+    return "undecided"
+
+
+def decimal(x: Exact, digits: int) -> str:
+    """An exact number as text of so many significant digits, rounded to nearest.
+
+    >>> decimal(Fraction(-1, 8), 2), decimal(Fraction(10**20, 3), 5), decimal(Fraction(0), 5)
+    ('-0.12', '3.3333e+19', '0')
+    """
+    if isinstance(x, float):
+        return repr(x)
+    if x == 0:
+        return "0"
+    e = len(str(abs(x.numerator))) - len(str(x.denominator)) if max(x.numerator, x.denominator) < 10**4000 else _magnitude(x)
+    e -= abs(x) < Fraction(10) ** e
+    scaled = round(abs(x) * Fraction(10) ** (digits - 1 - e))
+    if scaled >= 10**digits:
+        scaled, e = scaled // 10, e + 1
+    text = str(scaled)
+    sign = "-" if x < 0 else ""
+    if -5 <= e < digits:
+        body = text[: e + 1] + "." + text[e + 1 :] if e >= 0 else "0." + "0" * (-e - 1) + text
+        return sign + body.rstrip(".")
+    return f"{sign}{text[0]}{'.' + text[1:] if digits > 1 else ''}e{e:+03d}"
+
+
+def _magnitude(x: Fraction) -> int:
+    """The decimal exponent of a very large or small fraction, or one more."""
+    return math.floor(formats.floor_log2(x) * math.log10(2)) + 1
+
+
+def _array(values: list[Any], shape: tuple[int, ...]) -> Array:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out.reshape(shape)
+
+
+def _each(f: Any, *arrays: Array) -> Array:
+    return _array([f(*v) for v in zip(*(a.ravel().tolist() for a in arrays), strict=True)], arrays[0].shape)
+
+
+def _sub(values: Array, index: Any) -> Array:
+    got = values[index]
+    if isinstance(got, np.ndarray):
+        return got
+    out = np.empty((), dtype=values.dtype)
+    out[()] = got
+    return out
