@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import sympy as sp
 
@@ -140,9 +140,6 @@ class Definition:
             object.__setattr__(self, f.name, read_field(f.name, getattr(self, f.name)))
         if self.prefix is not None and self.causal is None:
             object.__setattr__(self, "causal", "top-left")
-        lists = [len(v) for v in self.params.values() if isinstance(v, tuple)]
-        if self.heads is None and lists:
-            object.__setattr__(self, "heads", lists[0])
         if self.kv_heads is not None and self.heads is None:
             object.__setattr__(self, "heads", self.kv_heads)
         if self.heads is not None and self.kv_heads is None:
@@ -151,7 +148,7 @@ class Definition:
         _check_parameters(self)
 
     @classmethod
-    def of(cls, **values: Any) -> Definition:
+    def of(cls, **values: Any) -> Self:
         """A definition from field values, with an error that names the nearest field where one does not exist."""
         known = {f.name for f in fields(cls)}
         for name in values:
@@ -159,7 +156,7 @@ class Definition:
                 raise DefinitionError(f"a definition has no field {name!r}. {nearest(name, known)}")
         return cls(**values)
 
-    def replace(self, **changes: Any) -> Definition:
+    def replace(self, **changes: Any) -> Self:
         """The definition with some fields changed.
 
         >>> Definition(heads=4, kv_heads=2).replace(causal="top-left", heads=2).kv_heads
@@ -168,7 +165,7 @@ class Definition:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         if "heads" in changes and "kv_heads" not in changes and self.kv_heads == self.heads:
             values["kv_heads"] = None
-        return Definition.of(**{**values, **changes})
+        return type(self).of(**{**values, **changes})
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -180,9 +177,16 @@ class Definition:
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
     @property
-    def core(self) -> Definition:
+    def core(self) -> Self:
         """The attention of given Q, K, V that this definition contains: without projections, embedding and W_O."""
         return self.replace(start="qkv", cross=False, output_projection=False)
+
+    @property
+    def head_counts(self) -> tuple[int, int]:
+        """Query heads and key/value heads of the program: as fixed, else as many as a list of parameters has values, else one."""
+        lists = [len(v) for v in self.params.values() if isinstance(v, tuple)]
+        heads = self.heads or (lists[0] if lists else 1)
+        return heads, self.kv_heads or heads
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -219,7 +223,7 @@ class Definition:
         return record(self)
 
     def __repr__(self) -> str:
-        return f"Definition({', '.join(f'{name}={_shown(value)}' for name, value in self.changed.items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={_shown(value)}' for name, value in self.changed.items())})"
 
 
 def _shown(value: Any) -> str:
@@ -276,9 +280,9 @@ def _check_parameters(d: Definition) -> None:
         if name not in d.parameters:
             raise DefinitionError(f"params binds {name!r}, which nothing reads. {nearest(name, d.parameters)}")
         if isinstance(value, tuple):
-            if len(value) != (d.heads or 1):
+            if len(value) != d.head_counts[0]:
                 raise DefinitionError(
-                    f"parameter {name} has {len(value)} values, one per head, and there are {d.heads or 1} heads"
+                    f"parameter {name} has {len(value)} values, one per head, and there are {d.head_counts[0]} heads"
                 )
             if name in (d.softcap, d.prefix, d.dropout_p) or (d.scale is not None and name in parameters_of(d.scale)):
                 raise DefinitionError(f"parameter {name} is one number, not one per head")
