@@ -2,13 +2,16 @@ r"""The LaTeX reading: statements of any program as formulas, in index form and 
 
     index_form(program, statement, letters=None, *, style="latex", batch=(), hidden=(), where=True, constants=True) -> str
     matrix_form(program, statement, batch=None, letters=None, *, style="latex", hidden=(), constants=True) -> MatrixForm | None
+    softmax_steps(program) -> tuple[Softmax, ...]
+    softmax_form(program, found, form="matrix", letters=None, *, style="latex", batch=None, hidden=(), lse=False) -> str | None
     condition_form(program, statement, letters=None, *, style="latex", batch=(), hidden=()) -> str
     scalar_form(program, statement, expr, letters=None, *, style="latex") -> str
     letter(name, letters=None, *, known=()) -> str
 
 A :class:`MatrixForm` has ``.latex``, ``.lhs``, ``.rhs`` and ``.value(arrays)``, what the printed formula gives in numbers; it is
 None where a statement does not reduce to matrices, and index form is then the thing to print. It leaves conditions out: entries
-outside them are 0. A document says that once, with :func:`condition_form`.
+outside them are 0. A document says that once, with :func:`condition_form`. A :class:`Softmax` names the statements that one line
+``P = softmax(Z)`` stands for; :func:`softmax_form` writes that line.
 
 ``statement`` is a statement of the program or its name. ``letters`` is a table from names of tensors to LaTeX, laid over the
 default one, or :class:`Letters`. ``style`` is ``"latex"``, ``"markdown"`` or a :class:`Style`. Indices in ``batch`` are written
@@ -19,15 +22,18 @@ once); ``constants=False`` keeps the letter of a constant such as the scale inst
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import sympy as sp
 
 from symattn.program import Program, Statement
-from symattn.readings.typesetting import indexform, matrixform
+from symattn.readings.typesetting import indexform, matrixform, softmax
 from symattn.readings.typesetting.conditions import condition
 from symattn.readings.typesetting.letters import LATEX, MARKDOWN, Letters, Style, style_of
-from symattn.readings.typesetting.matrixform import MatrixForm, batch_indices
+from symattn.readings.typesetting.matrixform import MatrixForm
+from symattn.readings.typesetting.ordering import batch_indices
 from symattn.readings.typesetting.scalars import printer_for
+from symattn.readings.typesetting.softmax import Softmax, find_softmax
 
 Table = Letters | Mapping[str, str] | None
 Indices = Iterable[sp.Symbol | str]
@@ -37,6 +43,7 @@ __all__ = [
     "MARKDOWN",
     "Letters",
     "MatrixForm",
+    "Softmax",
     "Style",
     "batch_indices",
     "condition_form",
@@ -44,6 +51,8 @@ __all__ = [
     "letter",
     "matrix_form",
     "scalar_form",
+    "softmax_form",
+    "softmax_steps",
 ]
 
 
@@ -98,6 +107,50 @@ def matrix_form(
     unseen = _indices(hidden) - set(s.over)
     printer = printer_for(program, s, letters, style_of(style), lifted | (_indices(hidden) - unseen), unseen)
     return matrixform.matrix_form(program, s, printer, constants=constants)
+
+
+def softmax_steps(program: Program) -> tuple[Softmax, ...]:
+    """Every softmax of a program, found by structure: which statements one line ``P = softmax(Z)`` stands for."""
+    return find_softmax(program)
+
+
+def softmax_form(
+    program: Program,
+    found: Softmax,
+    form: Literal["matrix", "index"] = "matrix",
+    letters: Table = None,
+    *,
+    style: Style | str = LATEX,
+    batch: Indices | None = None,
+    hidden: Indices = (),
+    lse: bool = False,
+) -> str | None:
+    r"""The line ``P = \operatorname{softmax}(Z)``, or with ``lse`` the line of the log-sum-exp; None where there is none.
+
+    ``batch`` None means :func:`batch_indices` in matrix form and no index in index form.
+
+    >>> from symattn.program import indices, size, tensor
+    >>> i, j = indices("i j")
+    >>> p = Program((
+    ...     Statement(tensor("E", i, j), sp.exp(tensor("Z", i, j))),
+    ...     Statement(tensor("l", i), tensor("E", i, j), (j,)),
+    ...     Statement(tensor("P", i, j), tensor("E", i, j) / tensor("l", i)),
+    ... ), {i: size("n"), j: size("m")}, ("P",))
+    >>> (found,) = softmax_steps(p)
+    >>> print(softmax_form(p, found))
+    P = \operatorname{softmax}(Z)
+    >>> print(softmax_form(p, found, "index", style="markdown"))
+    P_{ij} = \frac{\exp(Z_{ij})}{\sum_{j'} \exp(Z_{ij'})}
+    """
+    if lse and found.lse is None:
+        return None
+    target = program[found.lse] if lse and found.lse is not None else found.weights
+    lifted = _indices(batch) if batch is not None else batch_indices(program) if form == "matrix" else frozenset()
+    printer = printer_for(program, found.weights, letters, style_of(style), lifted, _indices(hidden))
+    if form == "index":
+        return softmax.lse_index(found, program, printer) if lse else softmax.softmax_index(found, program, printer)
+    lhs = matrixform.left_hand_side(target, printer)
+    return softmax.lse_matrix(found, program, printer, lhs) if lse else softmax.softmax_matrix(found, program, printer, lhs)
 
 
 def scalar_form(

@@ -202,9 +202,15 @@ class Letters:
         match = match or re.fullmatch(r"([A-Za-z])([A-Za-z])", bare)
         if match:
             outer = self.tensor(match[1]) if match[1] in self.tensors else self._by_rule(match[1])
-            sub = match[2] if re.fullmatch(r"\d+|[A-Za-z]", match[2]) else _upright(match[2])
+            sub = self._subscript(match[2])
             return Letter(outer.base + prime, f"{outer.sub},{sub}" if outer.sub else sub, outer.prefix)
         return Letter(_upright(bare) + prime)
+
+    def _subscript(self, word: str) -> str:
+        if re.fullmatch(r"\d+|[A-Za-z]", word):
+            return word
+        named = word in self.known or word in self.tensors or re.fullmatch(r"[A-Za-z]\d+", word)
+        return self.tensor(word).tex() if named else _upright(word)
 
 
 def _upright(word: str) -> str:

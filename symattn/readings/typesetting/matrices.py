@@ -122,14 +122,22 @@ class Algebra:
     def matmul(self, a: Form, b: Form) -> Form:
         """The product of a matrix with a matrix or a vector."""
         labels = a.labels[:-1] + b.labels[1:]
+        value: Values = lambda env: a.value(env) @ b.value(env)
         back = (lambda: self.matmul(self.transpose(b), self.transpose(a))) if len(b.labels) == 2 else None
-        return Form(
-            self.side_by_side(a, b), labels, PRODUCT, lambda env: a.value(env) @ b.value(env), (a.apart[0], b.apart[1]), back
-        )
+        out = Form(self.side_by_side(a, b), labels, PRODUCT, value, (a.apart[0], b.apart[1]), back)
+        return out if len(b.labels) == 2 else self._with_row(out, self.transpose(b), self.transpose(a))
 
     def row_sums(self, a: Form) -> Form:
         """A matrix times the vector of ones."""
-        return Form(a.at(PRODUCT) + ONES, a.labels[:1], PRODUCT, lambda env: a.value(env).sum(1), (a.apart[0], False))
+        value: Values = lambda env: a.value(env).sum(1)
+        out = Form(a.at(PRODUCT) + ONES, a.labels[:1], PRODUCT, value, (a.apart[0], False))
+        return self._with_row(out, Form(ONES + self.top, a.labels[1:], ATOM, a.value), self.transpose(a))
+
+    def _with_row(self, column: Form, left: Form, right: Form) -> Form:
+        """A column with the product ``left right`` as the way to write its transpose."""
+        tex = self.side_by_side(left, right)
+        row = Form(tex, column.labels, PRODUCT, column.value, (left.apart[0], right.apart[1]), lambda: column)
+        return replace(column, transposed=lambda: row)
 
     def inner(self, u: Form, w: Form) -> Form:
         """The scalar product of two vectors."""

@@ -58,7 +58,7 @@ class MatrixForm:
         Raises
         ------
         ShapeError
-            When a size is neither given nor visible.
+            When a size is neither given nor visible, or two arrays disagree about it.
         """
         numbers = self._sizes(arrays, sizes or {})
         s = self.statement
@@ -79,9 +79,12 @@ class MatrixForm:
     def _sizes(self, arrays: Mapping[str, npt.NDArray[np.generic]], sizes: Mapping[sp.Symbol | str, int]) -> dict[sp.Symbol, int]:
         known = {str(k): int(v) for k, v in sizes.items()}
         for name, x in arrays.items():
-            for axis, length in zip(self.program.shapes.get(name, ()), np.shape(x), strict=True):
-                if isinstance(axis, sp.Symbol):
-                    known.setdefault(axis.name, length)
+            shape = self.program.shapes.get(name)
+            if shape is not None and len(shape) != np.ndim(x):
+                raise ShapeError(f"{name} has {len(shape)} axes, an array with {np.ndim(x)} was given")
+            for axis, length in zip(shape or (), np.shape(x), strict=False):
+                if isinstance(axis, sp.Symbol) and known.setdefault(axis.name, length) != length:
+                    raise ShapeError(f"{name} has length {length} along {axis}, which is {known[axis.name]} elsewhere")
         symbols = {a: known[a.name] for a in self.program.sizes if a.name in known}
         table = {a: sp.Integer(v) for a, v in symbols.items()}
         numbers = dict(symbols)
@@ -93,20 +96,6 @@ class MatrixForm:
         return numbers
 
 
-def batch_indices(program: Program) -> frozenset[sp.Symbol]:
-    """The indices that no matrix has as an axis: those before the last two of a target, unless they are the last of another.
-
-    >>> from symattn.program import indices, size, tensor
-    >>> h, i, j = indices("h i j")
-    >>> s = Statement(tensor("P", h, i, j), tensor("E", h, i, j))
-    >>> batch_indices(Program((s,), {h: size("H"), i: size("n"), j: size("m")}, ("P",)))
-    frozenset({h})
-    """
-    first = {a for s in program for a in s.indices[:-2]}
-    last = {s.indices[-1] for s in program if len(s.indices) > 1}
-    return frozenset(first - last)
-
-
 def matrix_form(program: Program, s: Statement, printer: Printer, *, constants: bool = True) -> MatrixForm | None:
     """The matrix form of a statement, or None where it does not reduce to matrices."""
     batch = printer.batch | printer.hidden
@@ -115,11 +104,11 @@ def matrix_form(program: Program, s: Statement, printer: Printer, *, constants: 
         form = Reduction(program, printer, batch).statement(shown)
     except NoMatrixForm:
         return None
-    target = s.target
-    axes = [a for a in s.indices if a not in batch]
-    if axes:
-        above, _ = printer.subscripts(target)
-        lhs = printer.letters.tensor(s.name).tex(above)
-    else:
-        lhs = printer.tex(target)
-    return MatrixForm(program, s, lhs, form.tex, batch, form)
+    return MatrixForm(program, s, left_hand_side(s, printer), form.tex, batch, form)
+
+
+def left_hand_side(s: Statement, printer: Printer) -> str:
+    """The target of a statement as a matrix, with its batch indices above."""
+    if all(a in printer.batch | printer.hidden for a in s.indices):
+        return printer.tex(s.target)
+    return printer.letters.tensor(s.name).tex(printer.subscripts(s.target)[0])

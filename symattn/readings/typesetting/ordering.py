@@ -29,9 +29,23 @@ def is_negative(term: sp.Expr) -> bool:
     return bool(coefficient.is_negative)
 
 
+def batch_indices(program: Program) -> frozenset[sp.Symbol]:
+    """The indices that no matrix has as an axis: those before the last two of a target, unless a matrix or vector ends in them.
+
+    >>> from symattn.program import indices, size, tensor
+    >>> h, i, j = indices("h i j")
+    >>> s = Statement(tensor("P", h, i, j), tensor("E", h, i, j))
+    >>> batch_indices(Program((s,), {h: size("H"), i: size("n"), j: size("m")}, ("P",)))
+    frozenset({h})
+    """
+    first = {a for s in program for a in s.indices[:-2]}
+    last = {s.indices[-1] for s in program if len(s.indices) > 1 and not set(s.indices) <= first}
+    return frozenset(first - last)
+
+
 @dataclass(frozen=True)
 class Order:
-    """What decides the order of writing: the indices of the statement in turn, and the tensors that statements define."""
+    """What decides the order of writing: the indices of the statement in turn, without batch indices, and the defined tensors."""
 
     domain: tuple[sp.Symbol, ...] = ()
     defined: frozenset[str] = frozenset()
@@ -39,7 +53,10 @@ class Order:
     @classmethod
     def of(cls, statement: Statement, program: Program | None = None) -> Order:
         """The order for one statement of a program."""
-        return cls(statement.domain, frozenset(s.name for s in program) if program is not None else frozenset())
+        if program is None:
+            return cls(statement.domain)
+        batch = batch_indices(program)
+        return cls(tuple(a for a in statement.domain if a not in batch), frozenset(s.name for s in program))
 
     def positions(self, e: sp.Basic) -> tuple[int, ...]:
         """Where the indices of an expression stand in the statement, sorted."""
@@ -58,13 +75,14 @@ class Order:
         if not is_tensorial(f):
             scalar = not self.positions(f)
             return (1 if scalar else 2, self.positions(f), 0, 0, int(isinstance(f, sp.Add)), sp.default_sort_key(f))
+        if not self.positions(f):
+            return (1, (), 1, 0, int(isinstance(f, sp.Add)), sp.default_sort_key(f))
         named = {name_of(x) for x in reads(f)}
         if isinstance(f, sp.Add) and len(named) == 1 and named <= atoms.keys():  # P (1 - P) stay together
             twin = self._factor_key(atoms[next(iter(named))], {})
             return (*twin[:4], 1, *twin[5:])
-        gradient = any(len(n) > 1 and n.startswith("d") for n in named)
         kind = 3 if isinstance(f, sp.Add) else 2 if isinstance(f, sp.Function) else 1 if isinstance(f, sp.Pow) else 0
-        return (3, self.positions(f) or (-1,), kind, int(gradient), 0, str(f))
+        return (3, self.positions(f), kind, int(_has_gradient(reads(f))), 0, str(f))
 
     def terms(self, terms: Iterable[sp.Expr]) -> list[sp.Expr]:
         """The terms of a sum in the order of writing."""
@@ -83,7 +101,11 @@ class Order:
         given = all(name_of(x) not in self.defined for x in read)
         body = t.as_coeff_Mul()[1]
         kind = 0 if isinstance(body, sp.Indexed) else 2 if isinstance(body, sp.Function) else 1
-        return (sign, 1, -max((len(x.indices) for x in read), default=0), given, kind, str(body))
+        return (sign, 1, -max((len(x.indices) for x in read), default=0), given, _has_gradient(read), kind, str(body))
+
+
+def _has_gradient(read: Iterable[sp.Expr]) -> bool:
+    return any(len(n) > 1 and n.startswith("d") for n in map(name_of, read))
 
 
 def absorb_sign(e: sp.Expr) -> sp.Expr:

@@ -63,9 +63,7 @@ class Reduction:
         if not s.over:
             return self._fit(self.element(e, labels), labels)
         guards = [c for c in s.conditions if integer_symbols(c) & set(s.over) and not vanishes_outside(self.program, e, c)]
-        if any(integer_symbols(c) & set(lifted) for c in guards):
-            raise NoMatrixForm
-        coefficient, body = self.contract(e, over, labels, [self._indicator(c, (*labels, *over)) for c in guards])
+        coefficient, body = self.contract(e, over, labels, self._indicators(guards, (*labels, *over)))
         body = self._fit(body, labels)
         if lifted:
             inside = integer_symbols(coefficient) & set(lifted)
@@ -94,13 +92,17 @@ class Reduction:
 
         return Form(name + bracket(body.tex), labels, ATOM, value)
 
-    def _indicator(self, c: sp.Basic, axes: Labels) -> Form:
-        """The 0/1 matrix of a condition."""
-        labels = tuple(a for a in axes if a in integer_symbols(c))
-        if not 1 <= len(labels) <= 2:
+    def _indicators(self, conditions: Sequence[sp.Basic], axes: Labels) -> list[Form]:
+        """The 0/1 matrices of conditions, one for all conditions on the same indices."""
+        found: dict[Labels, list[sp.Basic]] = {}
+        for c in conditions:
+            found.setdefault(tuple(a for a in axes if a in integer_symbols(c)), []).append(c)
+        if not all(1 <= len(labels) <= 2 for labels in found):
             raise NoMatrixForm
-        below = ",".join(self.printer.tex(a) for a in labels) if len(labels) > 2 else "".join(self.printer.tex(a) for a in labels)
-        tex = f"[{condition(c, self.printer)}]{script('_', below)}"
+        return [self._indicator(sp.And(*cs), labels) for labels, cs in found.items()]
+
+    def _indicator(self, c: sp.Basic, labels: Labels) -> Form:
+        tex = f"[{condition(c, self.printer)}]" + script("_", "".join(self.printer.tex(a) for a in labels))
         return Form(tex, labels, ATOM, lambda env: env.pointwise(c, labels).astype(float))
 
     # --- elementwise expressions
@@ -123,7 +125,8 @@ class Reduction:
         if isinstance(e, sp.Pow) and e.exp.is_Rational:
             return self.algebra.power(self.element(e.base, own), e.exp)
         if isinstance(e, (sp.Function, sp.Max, sp.Min)) and e.func.__name__ not in ("floor", "ceiling", "Mod", "Piecewise"):
-            return self.algebra.function(e, [self.algebra.spread(self.element(a, own), own) for a in e.args])
+            arguments = self.printer.order.terms(e.args) if isinstance(e, (sp.Max, sp.Min)) else e.args
+            return self.algebra.function(e, [self.algebra.spread(self.element(a, own), own) for a in arguments])
         raise NoMatrixForm
 
     def scalar(self, e: sp.Expr) -> Form:

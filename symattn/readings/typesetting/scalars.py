@@ -109,7 +109,7 @@ class Printer:
         below = [s for s in shown if s not in lifted]
         if lifted and not below:
             lifted, below = [], lifted
-        return ", ".join(self.tex(s) for s in lifted).replace(" ", "") if lifted else "", self.juxtapose(below)
+        return ",".join(self.tex(s) for s in lifted), self.juxtapose(below)
 
     def juxtapose(self, subscripts: list[sp.Expr]) -> str:
         """Subscripts side by side where each is one letter, with commas otherwise."""
@@ -277,7 +277,7 @@ SPECIAL: Mapping[str, Callable[[Printer, sp.Expr], Piece]] = {
     "Min": _max(r"\min"),
     "Mod": lambda p, e: Piece(rf"{at(p.piece(e.args[0]), POWER)} \bmod {at(p.piece(e.args[1]), POWER)}", SUM),
 }
-CONSTANTS: Mapping[sp.Expr, str] = {sp.pi: r"\pi", sp.E: "e", sp.oo: r"\infty", -sp.oo: r"-\infty"}
+CONSTANTS: Mapping[sp.Expr, str] = {sp.pi: r"\pi", sp.E: "e", sp.oo: r"\infty", -sp.oo: r"-\infty", sp.nan: r"\mathrm{NaN}"}
 
 
 def printer_for(
