@@ -17,7 +17,7 @@ A proof holds wherever the expressions are defined: no divisor is 0. "Not proved
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as cartesian
 
 import sympy as sp
@@ -175,25 +175,30 @@ class NormalForm:
             return False
 
     def is_zero(self, e: sp.Expr) -> bool:
-        """Whether ``e = 0`` is proved for all sizes."""
-        return not self.terms(e) or not self.terms(e, split=True)
+        """Whether ``e = 0`` is proved for all sizes; raises LimitError where :meth:`equal` gives up."""
+        left = self._collected(self.expand(sp.sympify(e)), split=False)
+        return not left or not self._collected(list(left.values()), split=True)
 
     def terms(self, e: sp.Expr, split: bool = False) -> dict[str, sp.Expr]:
         """The normal form: canonical term -> coefficient. With ``split``, conditions are taken apart into complements too."""
-        todo, steps = self.expand(sp.sympify(e)), 0
-        out: dict[str, sp.Expr] = {}
+        return {k: t.coefficient for k, t in self._collected(self.expand(sp.sympify(e)), split).items()}
+
+    def _collected(self, todo: list[Term], split: bool) -> dict[str, Term]:
+        """Reduce all terms, and add up those with one canonical name."""
+        out: dict[str, Term] = {}
+        steps = 0
         while todo:
             t = todo.pop()
             less = self._reduction.step(t, split)
             if less is None:
                 key = canonical(t, self.dims)
-                out[key] = out.get(key, sp.S.Zero) + t.coefficient
+                out[key] = replace(t, coefficient=t.coefficient + (out[key].coefficient if key in out else 0))
                 continue
             todo += less
             steps += 1
             if len(todo) + len(out) > self.limit or steps > 20 * self.limit:
                 raise LimitError(f"the normal form needs more than {self.limit} terms")
-        return {k: v for k, v in out.items() if not _vanishes(v)}
+        return {k: t for k, t in out.items() if not _vanishes(t.coefficient)}
 
     # ---------------------------------------------------------------- indices
     def fresh(self, a: sp.Symbol) -> sp.Symbol:

@@ -1,0 +1,183 @@
+"""The theorem that a gradient is the transpose of a tangent: ``<dO, O_t> = sum over X of <dX, X_t>``, proved for all sizes.
+
+It holds for any program, and it is the strongest single test of a gradient: the incoming gradients ``dO`` and the directions ``X_t``
+being free, it says that every entry of every gradient is right. A presented list is proved against the tangent, which is derived
+forwards and shares nothing with it but the forward statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import sympy as sp
+
+from symattn.claims import prove_range_only
+from symattn.derivative import backward, forward, real_inputs, tangent_name
+from symattn.errors import LimitError, ProgramError
+from symattn.facts import knowing
+from symattn.indexed import all_reads, name_of, subscripts_of, tensor
+from symattn.normalform import NormalForm, SumOver
+from symattn.program import Program, Statement
+
+__all__ = ["prove_duality", "prove_equal_gradients"]
+
+
+def prove_duality(
+    program: Program, wrt: Iterable[str] | None = None, gradient: Program | None = None, limit: int = 20_000
+) -> bool:
+    """Prove ``<dO, O_t> = sum of <dX, X_t>`` for all sizes.
+
+    Parameters
+    ----------
+    program
+        The forward statements.
+    wrt
+        The tensors that move; all inputs that have a gradient by default.
+    gradient
+        A list to be judged, such as a presented one: its outputs are the gradients in the order of ``wrt``, its incoming
+        gradients are inputs called ``"d" + output``. The derived adjoint by default.
+    limit
+        The greatest number of terms that a proof may have.
+
+    Returns
+    -------
+    bool
+        True: proved for all sizes, wherever the expressions are defined (no divisor is 0). False: not proved.
+
+    Raises
+    ------
+    ProofError
+        When a ``range_only`` claim of the program is not proved.
+    NotDifferentiableError
+        When the program has no tangent.
+    ProgramError
+        When ``gradient`` has not as many outputs as ``wrt`` has names.
+
+    >>> from symattn.indexed import indices, size
+    >>> i, j = indices("i j")
+    >>> y = Statement(tensor("y", i), tensor("A", i, j) * sp.tanh(tensor("x", j)), (j,))
+    >>> program = Program((y,), {i: size("n"), j: size("m")}, ("y",))
+    >>> prove_duality(program)
+    True
+    >>> good = backward(program, ["x"]).program
+    >>> bad = good.with_statements([y, replace(good["dx"], expr=-good["dx"].expr)])
+    >>> prove_duality(program, ["x"], good), prove_duality(program, ["x"], bad)
+    (True, False)
+    """
+    prove_range_only(program)
+    asked = real_inputs(program) if wrt is None else tuple(dict.fromkeys(wrt))
+    ahead = forward(program, asked)
+    if gradient is None:
+        back = backward(program, asked)
+        gradient, seeds = back.program, back.seeds
+    else:
+        seeds = {o: "d" + o for o in program.outputs}
+    if len(gradient.outputs) != len(asked):
+        raise ProgramError(f"{len(asked)} gradients are asked for ({', '.join(asked)}), the list has {len(gradient.outputs)}")
+    (own, names), moving = _beside(program, gradient), ahead.statements[len(program) :]
+    statements = {s.name: s for s in (*program, *own, *moving)}
+    joined = _join(program, statements.values(), (gradient, ahead))
+    claim = sp.S.Zero
+    for o, o_t in zip(program.outputs, ahead.outputs, strict=True):
+        at = program[o].indices
+        claim += _inner(tensor(seeds[o], *at) * tensor(o_t, *at), at)
+    for n, g in zip(asked, gradient.outputs, strict=True):
+        target = statements[names.get(g, g)].target
+        at = subscripts_of(target)
+        claim -= _inner(target * tensor(tangent_name(n), *at), at)
+    return _vanishes(claim, program, joined, seeds, limit)
+
+
+def prove_equal_gradients(raw: Program, presented: Program, limit: int = 20_000) -> bool:
+    """Prove that two lists give the same outputs for all sizes; facts are taken from the statements that both have.
+
+    Parameters
+    ----------
+    raw, presented
+        Programs with equally many outputs, compared in order: a derived gradient and its presented form.
+    limit
+        The greatest number of terms that a proof may have.
+
+    Returns
+    -------
+    bool
+        True: proved for all sizes, wherever the expressions are defined. False: not proved.
+
+    >>> from symattn.indexed import indices, size
+    >>> i, j = indices("i j")
+    >>> E, l, P = tensor("E", i, j), tensor("l", i), tensor("P", i, j)
+    >>> def rows(expr):
+    ...     known = (Statement(l, E, (j,)), Statement(P, E / l))
+    ...     return Program((*known, Statement(tensor("r", i), expr, (j,))), {i: size("n"), j: size("m")}, ("r",))
+    >>> prove_equal_gradients(rows(E), rows(P * l)), prove_equal_gradients(rows(E), rows(P))
+    (True, False)
+    """
+    if len(raw.outputs) != len(presented.outputs):
+        raise ProgramError(f"{len(raw.outputs)} outputs cannot equal {len(presented.outputs)}")
+    common = [s for s in raw if s.name in presented and presented[s.name] == s]
+    base = Program(tuple(common), raw.dims, (), {k: v for k, v in raw.shapes.items() if any(k in s.needs for s in common)})
+    own, names = _beside(raw, presented)
+    joined = _join(raw, (*raw, *own), (presented,))
+    seeds = {s.name: "d" + s.name for s in common if "d" + s.name in raw.inputs}
+    for a, b in zip(raw.outputs, presented.outputs, strict=True):
+        left, right = raw[a].target, joined[names.get(b, b)].target
+        right = right.xreplace(dict(zip(subscripts_of(right), subscripts_of(left), strict=True)))
+        if not _vanishes(left - right, base, joined, seeds, limit):
+            return False
+    return True
+
+
+def _inner(body: sp.Expr, at: Sequence[sp.Symbol]) -> sp.Expr:
+    return SumOver(body, *at) if at else body
+
+
+def _beside(program: Program, other: Program) -> tuple[list[Statement], dict[str, str]]:
+    """The statements of ``other`` that ``program`` has not; a name that both define differently gets another one."""
+    own = [s for s in other if s.name not in program or program[s.name] != s]
+    taken = {*program.inputs, *(s.name for s in program), *other.inputs, *(s.name for s in other)}
+    names: dict[str, str] = {}
+    for s in own:
+        if s.name in program or s.name in program.inputs:
+            names[s.name] = next(s.name + "*" * k for k in range(1, len(taken) + 2) if s.name + "*" * k not in taken)
+            taken.add(names[s.name])
+    return [_called(s, names) for s in own], names
+
+
+def _called(s: Statement, names: dict[str, str]) -> Statement:
+    """The statement with tensors under other names."""
+    if not names:
+        return s
+    table = {x: x for x in (*all_reads(s.expr), *all_reads(s.where))}
+    for x in sorted(table, key=lambda y: len(str(y))):
+        inner = {k: v for k, v in table.items() if k != x and k != v}
+        sub = [a.xreplace(inner) for a in subscripts_of(x)]
+        table[x] = tensor(names.get(name_of(x), name_of(x)), *sub)
+    target = tensor(names.get(s.name, s.name), *s.indices)
+    return replace(s, target=target, expr=s.expr.xreplace(table), where=s.where.xreplace(table))
+
+
+def _join(program: Program, statements: Iterable[Statement], others: Iterable[Program]) -> Program:
+    """One program of all statements, with the sizes and shapes of all."""
+    listed = tuple(statements)
+    dims, shapes = dict(program.dims), dict(program.shapes)
+    for o in others:
+        for a, n in o.dims.items():
+            if dims.setdefault(a, n) != n:
+                raise ProgramError(f"index {a} has the sizes {dims[a]} and {n}")
+        shapes = {**o.shapes, **shapes}
+    defined = {s.name for s in listed}
+    read = {n for s in listed for n in s.needs} - defined
+    return Program(listed, dims, (), {k: v for k, v in shapes.items() if k in read})
+
+
+def _vanishes(claim: sp.Expr, program: Program, joined: Program, seeds: dict[str, str], limit: int) -> bool:
+    """Whether a claim is 0: first with all forward tensors as names, then with what the program says of them."""
+    for opaque in ([s.name for s in program], None):
+        form: NormalForm = knowing(program, joined, seeds, opaque, limit=limit)
+        try:
+            if form.is_zero(claim):
+                return True
+        except LimitError:
+            continue
+    return False
