@@ -1,0 +1,218 @@
+"""The class that people import: a definition of attention, and everything that can be read off it.
+
+:class:`Attention` is a thin face. What a variant says is in :mod:`symattn.definition`; each method hands over to the module
+that does the work and imports it when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from symattn.definition import Definition
+from symattn.errors import DefinitionError, UnknownNameError, nearest
+from symattn.fields import letter_of
+
+if TYPE_CHECKING:
+    from symattn.arithmetic import Arithmetic
+    from symattn.derivation import Derivation, Example
+    from symattn.truth.enclosure import Enclosure
+    from symattn.verify.report import Report
+
+__all__ = ["Attention"]
+
+
+@dataclass(frozen=True, repr=False)
+class Attention(Definition):
+    """``O = softmax(scale * Q K^T) V`` with the conventions of a variant as named fields, and its readings as methods.
+
+    The fields are those of :class:`symattn.definition.Definition`; none is implied, and each is recorded in every report and
+    derivation. ``score`` and ``mask`` take text in the small grammar or SymPy in ``symattn.s``, ``symattn.i``, ``symattn.j``.
+
+    Raises
+    ------
+    DefinitionError
+        On a value that a field does not allow, and on fields that contradict each other.
+
+    >>> att = Attention(heads=8, kv_heads=2, causal="bottom-right", softcap=20)
+    >>> att.conventions()["causal"]
+    'bottom-right: j <= i + m - n'
+    >>> from symattn import i, j, s
+    >>> Attention(score=s - (i - j), mask="j <= i") == Attention(score="s - (i - j)", mask="j <= i")
+    True
+    """
+
+    def derive(self, example: Example | str | Path | None = None, *, form: str = "both", digits: int | None = None) -> Derivation:
+        """The derivation of the outputs, a step per statement of the program; see :func:`symattn.derivation.derive`.
+
+        >>> print(Attention(lse=False).derive()["O"].name)
+        Context vectors
+        """
+        from symattn.derivation import derive
+
+        return derive(self, example, form=form, digits=digits)
+
+    def gradient(
+        self, example: Example | str | Path | None = None, *, form: str = "both", digits: int | None = None
+    ) -> Derivation:
+        """The derivation of the gradient; every rewriting says whether it is proved for all sizes or checked.
+
+        >>> Attention(lse=False).gradient()["dS"].known
+        'derivative rule; its rewriting is proved for all sizes'
+        """
+        from symattn.derivation import derive
+
+        return derive(self, example, gradient=True, form=form, digits=digits)
+
+    def lambdify(
+        self, reading: str = "numpy", outputs: str | Iterable[str] = "out", *, layout: str = "bhsd", **options: Any
+    ) -> Callable[..., Any]:
+        """A Python function of ``query, key, value`` and further fields by keyword, in the number type of a reading.
+
+        Parameters
+        ----------
+        reading
+            ``"numpy"`` (``dtype=``), ``"mpmath"`` (``digits=``), ``"balls"`` (``bits=``) or ``"exact"``.
+        outputs
+            A field name (the function returns one array) or several (a tuple): ``out``, ``lse``, ``grad_query`` ...; gradients
+            need ``grad_out`` or ``grad_lse`` among the arguments.
+        layout
+            Of query, key, value and their gradients.
+        options
+            Those of the reading.
+
+        Returns
+        -------
+        callable
+            Arrays in the layout of fields. ``numpy`` keeps the dtype of its inputs; ``mpmath`` gives numbers of a context of its
+            own, right to the digits asked but for cancellation; ``exact`` gives SymPy numbers.
+
+        Raises
+        ------
+        UnknownNameError
+            For a reading, an option or an output that does not exist.
+
+        >>> f = Attention().lambdify("mpmath", digits=30)
+        >>> f([[1]], [[0], [0]], [[1], [4]])
+        array([[mpf('2.5')]], dtype=object)
+        """
+        from importlib import import_module
+
+        from symattn.binding import bind, unbind
+        from symattn.lambdify import READINGS
+        from symattn.truth.fields import with_gradient, with_seeds
+
+        if reading not in READINGS:
+            raise UnknownNameError(f"there is no reading {reading!r} that gives values. {nearest(reading, READINGS)}")
+        for o in options:
+            if o not in READINGS[reading]:
+                raise UnknownNameError(f"the reading {reading!r} has no option {o!r}. {nearest(o, READINGS[reading])}")
+        wanted = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        evaluate = import_module(f"symattn.readings.{reading}").evaluate
+
+        def function(*args: Any, **fields: Any) -> Any:
+            bound = bind(self, {**_positional(args, fields), **fields}, layout=layout)
+            gradient = any(f.startswith("grad_") for f in wanted)
+            program = with_gradient(bound.program) if gradient else bound.program
+            inputs = with_seeds(bound) if gradient else bound.inputs
+            letters = [letter_of(f, tuple(s.name for s in program)) for f in wanted]
+            lean = program.with_statements(program.statements, letters).live()
+            found = evaluate(lean, {n: inputs[n] for n in lean.inputs}, sizes=bound.sizes, **options)
+            values = tuple(unbind(bound, name, found[name])[1] for name in letters)
+            return values[0] if isinstance(outputs, str) else values
+
+        return function
+
+    def truth(
+        self, *args: Any, digits: int | None = None, bits: int | None = None, layout: str = "bhsd", **fields: Any
+    ) -> dict[str, Enclosure]:
+        """The exact values of ``query, key, value``'s outputs, enclosed: midpoint and radius of every element.
+
+        Parameters
+        ----------
+        args
+            ``query, key, value`` by position.
+        digits, bits
+            Guaranteed significant digits of every element (50), or one evaluation at a precision.
+        layout
+            ``"bhsd"`` or ``"bshd"``.
+        fields
+            Further fields: ``grad_out``, ``grad_lse`` (then the gradients are there too), ``attn_mask``, ``sinks`` ...
+
+        Returns
+        -------
+        dict
+            ``truth["out"]``, ``truth["grad_query"]`` ... with ``.mid``, ``.rad``, ``.status``, ``.round("bfloat16")``.
+
+        >>> found = Attention().truth([[1.0]], [[0.0], [0.0]], [[1.0], [4.0]], grad_out=[[1.0]], digits=20)
+        >>> found["grad_value"].mid.tolist()
+        [[Fraction(1, 2)], [Fraction(1, 2)]]
+        """
+        from symattn.truth.fields import truth_of
+
+        return truth_of(self, {**_positional(args, fields), **fields}, layout=layout, digits=digits, bits=bits)
+
+    def verify(
+        self,
+        kernel: str | Callable[..., Any],
+        *,
+        dtype: str = "float32",
+        backward: bool = False,
+        shape: str | None = None,
+        arithmetic: Arithmetic | str | None = None,
+        seed: int = 0,
+        layout: str = "bhsd",
+        backward_kernel: str | Callable[..., Any] | None = None,
+    ) -> Report:
+        """Judge a kernel against this definition, every element by the bound of the kernel's declared arithmetic.
+
+        Parameters
+        ----------
+        kernel
+            A function ``kernel(query, key, value, **options)``, a built-in name (``"torch:sdpa"``), ``"FILE.py:FUNCTION"`` or
+            ``"MODULE:FUNCTION"``.
+        dtype, shape, seed, layout
+            Of the inputs that it is given; ``shape`` is ``"B,H,HKV,N,M,D[,DV]"``, by default a small pack of cases.
+        backward
+            Judge the gradients too: ``kernel.backward``, ``backward_kernel``, or autograd for torch and jax.
+        arithmetic
+            The declared arithmetic or the name of a preset; by default what the kernel says, or what fits the dtype.
+
+        Returns
+        -------
+        Report
+            ``report.verdict``, ``report.cases``, ``report.to_text()``, ``report.to_json()``.
+
+        Raises
+        ------
+        KernelError
+            When the kernel raises, or returns a wrong shape or dtype.
+        UnknownNameError, MissingDependencyError
+            When there is no such kernel, or its framework is not installed.
+        """
+        from symattn.verify import judge
+
+        return judge.verify(
+            kernel,
+            self,
+            dtype=dtype,
+            backward=backward,
+            shape=shape,
+            arithmetic=arithmetic,
+            seed=seed,
+            layout=layout,
+            backward_kernel=backward_kernel,
+        )
+
+
+def _positional(args: tuple[Any, ...], fields: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("query", "key", "value")
+    if len(args) > len(names):
+        raise DefinitionError(f"at most query, key and value go by position, got {len(args)} arguments")
+    given = dict(zip(names, args, strict=False))
+    twice = sorted(given.keys() & fields.keys())
+    if twice:
+        raise DefinitionError(f"{', '.join(twice)} is given by position and by name")
+    return given

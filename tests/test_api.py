@@ -1,0 +1,118 @@
+"""The class Attention: its methods hand over to the modules that do the work, and agree with each other."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+import symattn
+from symattn import Attention, i, j, s
+from symattn.errors import DefinitionError, GrammarError, ShapeError, UnknownNameError
+
+RNG = np.random.default_rng(5)
+Q, K, V, G = (RNG.normal(size=(2, h, n, d)) for h, n, d in ((4, 3, 5), (2, 6, 5), (2, 6, 4), (4, 3, 4)))
+
+
+def by_hand(q, k, v, keep):
+    """Softmax attention in float64 with plain loops; shares no code with the package."""
+    out = np.zeros((*q.shape[:3], v.shape[3]))
+    lse = np.full(q.shape[:3], -np.inf)
+    for b, h, r in np.ndindex(*q.shape[:3]):
+        g = h // (q.shape[1] // k.shape[1])
+        kept = [c for c in range(k.shape[2]) if keep(r, c)]
+        if kept:
+            scores = np.array([q[b, h, r] @ k[b, g, c] / np.sqrt(q.shape[3]) for c in kept])
+            w = np.exp(scores - scores.max())
+            out[b, h, r] = (w / w.sum()) @ np.array([v[b, g, c] for c in kept])
+            lse[b, h, r] = scores.max() + np.log(w.sum())
+    return out, lse
+
+
+@pytest.mark.parametrize("reading", ["numpy", "mpmath", "balls"])
+def test_lambdify_computes_the_definition(reading):
+    att = Attention(causal="bottom-right")
+    out, lse = att.lambdify(reading, ("out", "lse"))(Q, K, V)
+    want, want_lse = by_hand(Q, K, V, lambda r, c: c <= r + 3)
+    assert np.allclose(np.array([float(x) for x in out.ravel()]).reshape(out.shape), want, atol=1e-13)
+    assert np.allclose(np.array([float(x) for x in lse.ravel()]).reshape(lse.shape), want_lse, atol=1e-13)
+
+
+def test_truth_and_lambdify_agree_to_many_digits():
+    att = Attention(heads=4, kv_heads=2, softcap=2)
+    truth = att.truth(Q, K, V, grad_out=G, digits=45)
+    f = att.lambdify("mpmath", ("out", "grad_query"), digits=60)
+    out, grad_query = f(Q, K, V, grad_out=G)
+    for name, witness in (("out", out), ("grad_query", grad_query)):
+        for mid, rad, w in zip(truth[name].mid.ravel(), truth[name].rad.ravel(), witness.ravel(), strict=True):
+            context = w.context
+            far = abs(context.mpf(mid.numerator) / mid.denominator - w)
+            assert far <= context.mpf(rad.numerator) / rad.denominator + abs(w) * context.mpf(10) ** -58
+
+
+def test_gradients_are_those_of_central_differences():
+    att = Attention(causal="top-left")
+    grad = att.lambdify("numpy", "grad_key")(Q, K, V, grad_out=G)
+    step = 1e-6
+    at = (1, 1, 2, 3)
+    up, down = K.copy(), K.copy()
+    up[at] += step
+    down[at] -= step
+    f = att.lambdify("numpy")
+    assert grad[at] == pytest.approx(float(((f(Q, up, V) - f(Q, down, V)) * G).sum() / (2 * step)), abs=1e-8)
+
+
+def test_float32_stays_float32_and_precision_is_nobodys_global():
+    before = (mpmath.mp.prec, mpmath.mp.dps)
+    assert Attention().lambdify("numpy")(*(x.astype(np.float32) for x in (Q, K, V))).dtype == np.float32
+    Attention().lambdify("mpmath", digits=80)(Q, K, V)
+    assert (mpmath.mp.prec, mpmath.mp.dps) == before
+
+
+def test_a_score_may_be_sympy_or_text():
+    text = Attention(score="20*tanh(s/20) - slope*(i - j)", mask="j <= i and i - j < 128", params={"slope": "2^-3"})
+    import sympy as sp
+
+    same = Attention(
+        score=20 * sp.tanh(s / 20) - sp.Symbol("slope", real=True) * (i - j),
+        mask=sp.And(sp.Le(j, i), i - j < 128),
+        params={"slope": Fraction(1, 8)},
+    )
+    assert text == same
+    assert np.array_equal(text.lambdify()(Q, K, V), same.lambdify()(Q, K, V))
+
+
+def test_the_layout_is_only_a_layout():
+    att = Attention()
+    turned = att.lambdify(layout="bshd")(*(np.swapaxes(x, 1, 2) for x in (Q, K, V)))
+    assert np.array_equal(np.swapaxes(turned, 1, 2), att.lambdify()(Q, K, V))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: Attention(casual="top-left"), TypeError, "casual"),
+        (lambda: Attention(causal="top-lft"), DefinitionError, "top-left"),
+        (lambda: Attention(score="__import__('os')"), GrammarError, "__import__"),
+        (lambda: Attention().lambdify("nump"), UnknownNameError, "numpy"),
+        (lambda: Attention().lambdify("numpy", digits=3), UnknownNameError, "dtype"),
+        (lambda: Attention().lambdify("numpy", "outt")(Q, K, V), UnknownNameError, "out"),
+        (lambda: Attention().lambdify()(Q, K, V, V), DefinitionError, "by position"),
+        (lambda: Attention().lambdify()(Q, K, V, key=K), DefinitionError, "key is given by position and by name"),
+        (lambda: Attention(heads=3).truth(Q, K, V), ShapeError, "head"),
+        (lambda: Attention().truth(Q, K[..., :3], V), ShapeError, "key"),
+    ],
+)
+def test_mistakes_are_named(call, error, says):
+    with pytest.raises(error, match=says):
+        call()
+
+
+def test_the_public_names_exist():
+    for name in symattn.__all__:
+        assert getattr(symattn, name) is not None
+    assert set(symattn.__all__) <= set(dir(symattn))
+    with pytest.raises(AttributeError, match="no attribute 'attention'"):
+        symattn.attention  # noqa: B018
