@@ -76,15 +76,14 @@ class _Run:
         self._size: dict[sp.Symbol, int] = {}
 
     def run(self) -> dict[str, Objects]:
-        out = dict(self.known)
+        """Every tensor. What is ``range_only`` is settled for the statements that are not, and given back as it is."""
+        whole, settled = dict(self.known), dict(self.known)
         for s in self.program:
-            value = self.statement(s)
-            out[s.name] = value
-            settled = s.range_only and self.table.settle is not NumberTable.settle
-            self.known[s.name] = (
-                self._array([self.table.settle(x) for x in value.ravel().tolist()], value.shape) if settled else value
-            )
-        return out
+            self.known = whole if s.range_only else settled
+            value = whole[s.name] = settled[s.name] = self.statement(s)
+            if s.range_only:
+                settled[s.name] = self._array([self.table.settle(x) for x in value.ravel().tolist()], value.shape)
+        return whole
 
     # sizes, integers, arrays
 

@@ -82,7 +82,7 @@ def compare(a: Any, b: Any) -> int | None:
         return -1 if a is -sp.oo or b is sp.oo else 1
     difference = a - b
     if difference.is_Rational:
-        return int(difference > 0) - int(difference < 0)
+        return int(sp.sign(difference))
     for bits in BITS:
         with precision(bits):
             d = constant(difference, BALLS)

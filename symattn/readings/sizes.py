@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import sympy as sp
 
 from symattn.errors import InputValueError, ShapeError, UnknownNameError, nearest
-from symattn.program import Program
+from symattn.program import Program, integer_symbols
 
 Sizes = Mapping[sp.Symbol, int]
 
@@ -75,7 +75,8 @@ def find_sizes(
             if found.setdefault(axis, length) != length:
                 raise ShapeError(f"axis {k} of {name} has length {length}, but {axis} is {found[axis]} by {source[axis]}")
             source.setdefault(axis, f"axis {k} of {name}")
-    lost = [s for s in program.sizes if s not in found]
+    needed = _needed(program)
+    lost = [s for s in program.sizes if s in needed and s not in found]
     if lost:
         raise ShapeError(f"no input shows the size {', '.join(map(str, lost))}; give it in `sizes`")
     for name, shape in shapes.items():
@@ -96,6 +97,15 @@ def size_value(expr: sp.Expr, sizes: Sizes) -> int:
     if not (value.is_Integer and value > 0):
         raise ShapeError(f"the size {expr} is {value}; a positive integer is needed")
     return int(value)
+
+
+def _needed(program: Program) -> set[sp.Symbol]:
+    """The size symbols that a program uses; ``dims`` may name more indices than the statements do."""
+    used = {a for shape in program.shapes.values() for v in shape for a in v.free_symbols}
+    for s in program:
+        used |= {a for index in s.domain for a in program.dims[index].free_symbols}
+        used |= integer_symbols(s.expr) | integer_symbols(s.where)
+    return used
 
 
 def _sizes(axes: tuple[object, ...]) -> str:
