@@ -1,7 +1,7 @@
 """From the layout in which arrays are given to the axes that a program has, and back.
 
 A field has roles: ``b`` batch, ``H`` query heads, ``K`` key/value heads, ``i j c e a u f`` as in the program. A program may lack
-the batch and head axes, and has two for grouped heads: which query head is which member of which group is the grouping convention.
+the batch and head axes, and has two for grouped heads; the grouping convention says which head is which member of which group.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class _Builder:
 def build(d: Definition, batch: bool = False) -> Program:
     """The program of a definition; see :meth:`symattn.definition.Definition.program`."""
     at = Letters(
-        d.heads or 1, d.kv_heads or 1, batch, d.start != "qkv" and not d.cross, d.grouping == "tiled", frozenset(d.parameters)
+        *d.head_counts, batch, d.start != "qkv" and not d.cross, d.grouping == "tiled", frozenset(d.parameters)
     )  # fmt: skip
     parameters = Parameters(d, at)
     b = _Builder(d, at, parameters, keep(d, at, parameters))
@@ -133,7 +133,7 @@ def _slope(b: _Builder) -> Tensor:
     slope = at.per_head("slope")
     if d.alibi_slopes == "given":
         return slope
-    heads = d.heads or 1
+    heads, _ = d.head_counts
     full = 2 ** (heads.bit_length() - 1)
     if d.alibi_slopes == "power" or full == heads:
         return b.add(slope, 2 ** (-8 * (at.head + 1) / at.head_count))

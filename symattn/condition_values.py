@@ -100,7 +100,7 @@ def _value(e: Any, values: Mapping[sp.Basic, Any], tensors: Mapping[str, Array])
     for kind, compare in _COMPARE.items():
         if isinstance(e, kind):
             return compare(of(e.args[0]), of(e.args[1]))
-    return _number(e, [of(a) for a in e.args])
+    return _number(e, [of(a) for a in getattr(e, "args", ())])
 
 
 def _number(e: Any, args: list[Any]) -> Any:
