@@ -125,16 +125,21 @@ class Arithmetic:
                 raise DefinitionError(f"arithmetic {self.name}: {f} must be the name of a format")
         for f in ("exp_error", "log_error", "tanh_error", "function_error", "stale"):
             value = getattr(self, f)
-            if value is not None and not (isinstance(value, (int, float)) and 0 <= value < math.inf):
+            if value is not None and not (
+                isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+            ):
                 raise DefinitionError(f"arithmetic {self.name}: {f} must be a number >= 0, got {value!r}")
         for f in ("tile", "depth"):
             value = getattr(self, f)
-            if value is not None and not (isinstance(value, int) and value >= 1):
+            if value is not None and not (_is_integer(value) and value >= 1):
                 raise DefinitionError(f"arithmetic {self.name}: {f} must be a positive integer or None, got {value!r}")
         for f in ("scale_before", "scalar_roundings", "shift_roundings"):
             value = getattr(self, f)
-            if not (isinstance(value, int) and value >= 0):
+            if not (_is_integer(value) and value >= 0):
                 raise DefinitionError(f"arithmetic {self.name}: {f} must be an integer >= 0, got {value!r}")
+        for f in ("expand_heads", "flush_to_zero", "staged"):
+            if not isinstance(getattr(self, f), bool):
+                raise DefinitionError(f"arithmetic {self.name}: {f} must be true or false, got {getattr(self, f)!r}")
         if self.algorithm not in ("naive", "flash"):
             raise DefinitionError(f"arithmetic {self.name}: algorithm is 'naive' or 'flash', got {self.algorithm!r}")
         if self.staged and self.algorithm != "flash":
@@ -215,6 +220,10 @@ class Arithmetic:
         if self.staged:
             parts.append("backward staged")
         return f"{self.name}: {self.algorithm}; {', '.join(parts)}"
+
+
+def _is_integer(x: object) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool)
 
 
 FORMAT_FIELDS = (

@@ -21,7 +21,7 @@ from symattn.errors import LimitError
 from symattn.program import integer_symbols
 from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box, Unit
-from symattn.readings.boxterms import Axes, Known, Mask, combined
+from symattn.readings.boxterms import Axes, Known, Mask, combined, doubtful, unknown
 from symattn.readings.products import Operand, align, contract
 
 DENSE_LIMIT = 2**27
@@ -127,7 +127,8 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
     overflow = size > unit.top
     bound = np.where(overflow & np.isfinite(value), np.inf, bound)
     out = bx.finish(value, own, bound, low, 0.0, 0.0, nonneg, held=unit.name, rescalings=rescalings)
-    return out if np.all(count > 0) else bx.select(count > 0, out)
+    out = out if np.all(count > 0) else bx.select(count > 0, out)
+    return unknown(out, doubtful(masks, free, over, known))
 
 
 def _outward(count: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from symattn.arithmetic import Arithmetic
-from symattn.errors import ProgramError, UndecidedError
+from symattn.errors import ProgramError
 from symattn.program import Tensor, integer_symbols, name_of, subscripts_of
 from symattn.readings import boxes as bx
 from symattn.readings import boxfunctions as fn
@@ -126,8 +126,8 @@ class Terms:
     def _piecewise(self, e: sp.Piecewise) -> Box:
         out = bx.exactly(self._full(np.nan))
         for value, condition in reversed(e.args):
-            mask, b = self.holds(condition), bx.settled(self.box(value), self.unit)
-            out = Box(
+            (mask, doubt), b = self.holds(condition), bx.settled(self.box(value), self.unit)
+            joined = Box(
                 np.where(mask, b.value, out.value),
                 np.where(mask, b.bound, out.bound),
                 np.where(mask, b.low, out.low),
@@ -135,6 +135,7 @@ class Terms:
                 nonneg=b.nonneg and (out.nonneg or bool(np.all(mask))),
                 rescalings=max(b.rescalings, out.rescalings),
             )
+            out = unknown(joined, doubt if np.any(doubt) else None)
         return out
 
     def _function(self, e: sp.Expr) -> Box:
@@ -156,21 +157,11 @@ class Terms:
         there = ", ".join(("exp", "log", "Abs", "sign", "floor", "Max", "Min", *fn.SMOOTH))
         raise ProgramError(f"the rounding reading has no rule for the function {name} in `{e}`; it has {there} and powers")
 
-    def holds(self, condition: sp.Basic) -> Array:
-        """Where a condition holds.
-
-        Raises
-        ------
-        UndecidedError
-            Where rounding errors could decide it the other way.
-        """
+    def holds(self, condition: sp.Basic) -> tuple[Array, Array]:
+        """Where a condition holds for the float64 values, and where the true or a computed value could turn it."""
         yes, no = self._decide(condition)
-        if np.any(~(yes | no)):
-            raise UndecidedError(
-                f"the condition `{condition}` reads tensors with rounding errors that could turn it; "
-                "give what it selects as an input to bound the error of the rest"
-            )
-        return yes
+        doubt = ~(yes | no)
+        return (yes | (self._by_value(condition) & doubt) if np.any(doubt) else yes), doubt
 
     def _decide(self, c: sp.Basic) -> tuple[Array, Array]:
         """Where a condition certainly holds, and where it certainly does not."""
@@ -185,18 +176,32 @@ class Terms:
             every = reduce(np.logical_and, [p[0 if isinstance(c, sp.And) else 1] for p in pairs])
             some = reduce(np.logical_or, [p[1 if isinstance(c, sp.And) else 0] for p in pairs])
             return (every, some) if isinstance(c, sp.And) else (some, every)
-        if not isinstance(c, sp.core.relational.Relational):
-            raise ProgramError(f"no condition: `{c}`")
-        a, b = self.box(c.lhs), self.box(c.rhs)
-        if isinstance(c, (sp.Gt, sp.Ge)):
-            a, b = b, a
-        (alo, ahi), (blo, bhi) = _range(a), _range(b)
+        (alo, ahi), (blo, bhi) = (_range(b) for b in self._sides(c))
         if isinstance(c, (sp.Eq, sp.Ne)):
             apart = (ahi < blo) | (bhi < alo)
             same = (alo == ahi) & (blo == bhi) & (alo == blo)
             return (same, apart) if isinstance(c, sp.Eq) else (apart, same)
-        strict = isinstance(c, (sp.Lt, sp.Gt))
-        return (ahi < blo, bhi <= alo) if strict else (ahi <= blo, bhi < alo)
+        return (ahi < blo, bhi <= alo) if isinstance(c, (sp.Lt, sp.Gt)) else (ahi <= blo, bhi < alo)
+
+    def _by_value(self, c: sp.Basic) -> Array:
+        """Where a condition holds for the float64 values."""
+        if c in (sp.true, sp.false):
+            return np.full((1,) * len(self.axes), bool(c))
+        if isinstance(c, sp.Not):
+            return ~self._by_value(c.args[0])
+        if isinstance(c, (sp.And, sp.Or)):
+            return reduce(np.logical_and if isinstance(c, sp.And) else np.logical_or, [self._by_value(a) for a in c.args])
+        a, b = (x.value for x in self._sides(c))
+        if isinstance(c, (sp.Eq, sp.Ne)):
+            return (a == b) if isinstance(c, sp.Eq) else (a != b)
+        return a < b if isinstance(c, (sp.Lt, sp.Gt)) else a <= b
+
+    def _sides(self, c: sp.Basic) -> tuple[Box, Box]:
+        """The two sides of a comparison, the one that should be smaller first."""
+        if not isinstance(c, sp.core.relational.Relational):
+            raise ProgramError(f"no condition: `{c}`")
+        a, b = self.box(c.lhs), self.box(c.rhs)
+        return (b, a) if isinstance(c, (sp.Gt, sp.Ge)) else (a, b)
 
 
 def _range(b: Box) -> tuple[Array, Array]:
@@ -216,10 +221,11 @@ def _signs_first(factors: Sequence[sp.Expr]) -> list[sp.Expr]:
 
 @dataclass(frozen=True)
 class Mask:
-    """Where a condition holds, on the grid of the indices in it."""
+    """Where a condition holds, on the grid of the indices in it, and where rounding errors could turn it."""
 
     keep: Array
     axes: Axes
+    doubt: Array
 
 
 def masks_of(known: Known, conditions: Sequence[sp.Basic], domain: Axes) -> list[Mask]:
@@ -229,7 +235,8 @@ def masks_of(known: Known, conditions: Sequence[sp.Basic], domain: Axes) -> list
         used = integer_symbols(c)
         axes = tuple(a for a in domain if a in used)
         shape = [known.sizes[a] for a in axes]
-        out.append(Mask(np.broadcast_to(Terms(known, axes).holds(c), shape), axes))
+        keep, doubt = Terms(known, axes).holds(c)
+        out.append(Mask(np.broadcast_to(keep, shape), axes, np.broadcast_to(doubt, shape)))
     return out
 
 
@@ -237,5 +244,23 @@ def combined(masks: Sequence[Mask], axes: Axes, known: Known) -> Array | None:
     """All masks at once on the grid of ``axes``; None for none."""
     if not masks:
         return None
-    aligned: Callable[[Mask], Array] = lambda m: align(m.keep, m.axes, axes, known.sizes)
-    return reduce(np.logical_and, [aligned(m) for m in masks])
+    return reduce(np.logical_and, [align(m.keep, m.axes, axes, known.sizes) for m in masks])
+
+
+def doubtful(masks: Sequence[Mask], free: Axes, over: Axes, known: Known) -> Array | None:
+    """On the grid of ``free``: whether rounding errors could turn a condition at some point that the others may keep."""
+    if not any(np.any(m.doubt) for m in masks):
+        return None
+    axes = (*free, *over)
+    maybe = reduce(np.logical_and, [align(m.keep | m.doubt, m.axes, axes, known.sizes) for m in masks])
+    any_doubt = reduce(np.logical_or, [align(m.doubt, m.axes, axes, known.sizes) for m in masks])
+    found = maybe & any_doubt
+    return found.any(axis=tuple(range(len(free), len(axes))))
+
+
+def unknown(b: Box, where: Array | None) -> Box:
+    """The box without a bound where something is in doubt."""
+    if where is None:
+        return b
+    bound, own = (np.where(where, np.inf, x) for x in (b.bound, b.own))
+    return replace(b, bound=bound, own=own, low=np.where(where, 0.0, b.low))

@@ -52,11 +52,11 @@ import numpy as np
 import sympy as sp
 
 from symattn.arithmetic import Arithmetic
-from symattn.program import Program, Statement, name_of, reads
+from symattn.program import Program, Statement, integer_symbols, name_of, reads
 from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box, Unit
 from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, sum_of_products
-from symattn.readings.boxterms import Axes, Known, Terms, combined, masks_of
+from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, unknown
 from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.subscripts import Subscripts
 
@@ -91,7 +91,8 @@ def evaluate(
     -------
     dict
         Name -> :class:`Box` with float64 arrays ``value``, ``bound``, ``low`` and ``own``. The bound is rigorous, rounded
-        outward, and infinite where the declaration promises nothing (overflow, a divisor that may be 0).
+        outward, and infinite where the declaration promises nothing (overflow, a divisor that may be 0, a ``where`` that
+        rounding errors could turn).
 
     Raises
     ------
@@ -99,8 +100,6 @@ def evaluate(
         For shapes that do not fit.
     UnknownNameError, InputValueError
         For inputs that are not read or missing.
-    UndecidedError
-        For a ``where`` that rounding errors could turn.
     ProgramError
         For a function without a rounding rule.
 
@@ -162,7 +161,7 @@ class _Reading:
 
     def __init__(self, program: Program, known: Known) -> None:
         self.program, self.known = program, known
-        self.tiled = {program.dims[a] for s in program if s.range_only for a in s.over}
+        self.tiled = {program.dims[a] for s in program for a in _tiled(s)}
         self.prescaled: dict[str, str] = {}
         for s in program:
             scalars = [name_of(f) for f in sp.Mul.make_args(s.expr) if f.is_Symbol and not f.is_integer]
@@ -184,9 +183,11 @@ class _Reading:
         else:
             b = self._unreduced(s)
         b = self._spread(b, s.indices)
-        keep = combined(masks_of(self.known, free, domain), s.indices, self.known)
+        masks = masks_of(self.known, free, domain)
+        keep = combined(masks, s.indices, self.known)
         if keep is not None:
             b = bx.select(keep, b, -np.inf if s.over and s.reduce == "max" else 1.0 if s.over and s.reduce == "prod" else 0.0)
+        b = unknown(b, doubtful(masks, s.indices, (), self.known))
         return self._gauge(s, b) if s.range_only else self._store(s, b)
 
     def _spread(self, b: Box, axes: Axes) -> Box:
@@ -251,9 +252,10 @@ class _Reading:
         terms = Terms(self.known, domain)
         b = self._held(s.expr, bx.settled(terms.box(s.expr), terms.unit))
         b = self._spread(b, domain)
-        keep = combined(masks_of(self.known, conditions, domain), domain, self.known)
+        masks = masks_of(self.known, conditions, domain)
+        keep = combined(masks, domain, self.known)
         if keep is not None:
-            b = bx.select(keep, b, -np.inf if s.reduce == "max" else 1.0)
+            b = unknown(bx.select(keep, b, -np.inf if s.reduce == "max" else 1.0), doubtful(masks, domain, (), self.known))
         lead = len(s.indices)
         if s.reduce == "max":
             axes = tuple(range(lead, len(domain)))
@@ -287,6 +289,16 @@ class _Reading:
         if s.name in self.program.outputs:
             return replace(bx.stored(b, Unit.of(a.lse if s.expr.has(sp.log) else a.output)), rescalings=0)
         return bx.stored(b, Unit.of(a.aux if s.aux else a.store))
+
+
+def _tiled(s: Statement) -> set[sp.Symbol]:
+    """The indices of a softmax's terms: those that a row maximum runs over, and those that ``-L`` in ``exp(Z - L)`` lacks."""
+    found = set(s.over) if s.range_only else set()
+    for e in s.expr.atoms(sp.exp):
+        for term in sp.Add.make_args(e.args[0]):
+            if term.could_extract_minus_sign() and reads(term):
+                found |= set(s.domain) - integer_symbols(term)
+    return found
 
 
 def _slice(b: Box, k: int) -> Box:
