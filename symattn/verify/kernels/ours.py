@@ -49,14 +49,16 @@ class Naive(Kernel):
 
     def _evaluate(self, call: Call, seeds: Mapping[str, Array]) -> Tensors:
         from symattn.binding import bind, unbind
-        from symattn.readings import numpy as reading
+        from symattn.readings.numpy import evaluate
         from symattn.verify.programs import with_gradient
 
-        bound = bind(call.definition, {**call.fields, **seeds})
+        fields = {k: v for k, v in call.fields.items() if not k.startswith("grad_")}
+        bound = bind(call.definition, {**fields, **seeds})
         program = with_gradient(bound.program) if seeds else bound.program
         with np.errstate(all="ignore"):
-            values = reading.evaluate(program, bound.inputs, sizes=bound.sizes, dtype=call.dtype)
-        return dict(unbind(bound, name, values[name]) for name in program.outputs)
+            values = evaluate(program, bound.inputs, sizes=bound.sizes, dtype=call.dtype)
+        wanted = [n for n in program.outputs if n not in bound.program.outputs] if seeds else program.outputs
+        return dict(unbind(bound, name, values[name]) for name in wanted)
 
 
 class Flash(Kernel):

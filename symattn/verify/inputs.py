@@ -1,0 +1,247 @@
+"""Seeded inputs for a definition, exactly representable in a dtype, small, and shaped so that conventions show.
+
+Sizes differ where a fault could hide in their equality: fewer queries than keys and more, several heads on several key-value
+heads (neither one nor all), a width that is no power of two. The kinds of numbers are those on which kernels have failed:
+scores far from 0 in both directions, ties, rows without keys, NaN in keys that nothing may read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from symattn import formats
+from symattn.definition import Definition
+from symattn.errors import DefinitionError, ShapeError
+from symattn.verify.intake import Array
+from symattn.verify.kernels.call import Call
+
+SHAPE_LETTERS = ("B", "H", "HKV", "N", "M", "D", "DV")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of one input: batch, heads, key-value heads, queries, keys, width of queries and keys, width of values."""
+
+    b: int
+    h: int
+    hkv: int
+    n: int
+    m: int
+    d: int
+    dv: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shape:
+        """``B,H,HKV,N,M,D[,DV]`` as on the command line.
+
+        Raises
+        ------
+        ShapeError
+            When it is not six or seven positive integers, or HKV does not divide H.
+
+        >>> Shape.parse("2,6,3,5,7,6").dv
+        6
+        """
+        try:
+            sizes = [int(x) for x in text.split(",")]
+        except ValueError:
+            sizes = []
+        if len(sizes) not in (6, 7) or min(sizes) < 1:
+            raise ShapeError(f"a shape is B,H,HKV,N,M,D[,DV], six or seven integers from 1 on, got {text!r}")
+        b, h, hkv, n, m, d = sizes[:6]
+        shape = cls(b, h, hkv, n, m, d, sizes[6] if len(sizes) == 7 else d)
+        if shape.h % shape.hkv:
+            raise ShapeError(f"HKV must divide H, got H={shape.h}, HKV={shape.hkv}")
+        return shape
+
+    def __str__(self) -> str:
+        sizes = [self.b, self.h, self.hkv, self.n, self.m, self.d] + ([self.dv] if self.dv != self.d else [])
+        return ",".join(map(str, sizes))
+
+
+def _normal(r: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return r.normal(size=shape)
+
+
+def _integers(r: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return r.integers(-2, 3, size=shape).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of input: how the numbers are drawn, the shape it wants, and what is changed in the three tensors.
+
+    ``applies`` says on which calls it makes sense; ``about`` is a line for readers.
+    """
+
+    name: str
+    shape: Shape
+    about: str
+    draw: Callable[[np.random.Generator, tuple[int, ...]], Array] = _normal
+    change: Callable[[dict[str, Array]], None] = lambda fields: None
+    applies: Callable[[Call], bool] = lambda call: True
+
+
+def _large(fields: dict[str, Array]) -> None:
+    fields["query"] *= 8
+
+
+def _deep(fields: dict[str, Array]) -> None:
+    """Every score near -200: one channel of the queries is -40, of the keys 12."""
+    fields["query"][..., 0], fields["key"][..., 0] = -40, 12
+
+
+def _unread(call: Call) -> Array:
+    """The keys that no query of any head of their group may attend to, Boolean (B, H_kv, m)."""
+    kv = call.key.shape[1]
+    read = np.any(call.keep, axis=2)
+    return np.stack([~np.any(read[:, call.kv_head == k], axis=1) for k in range(kv)], axis=1)
+
+
+def _any_unread(call: Call) -> bool:
+    d = call.definition
+    return bool(_unread(call).any()) and d.empty_row != "uniform"
+
+
+_WIDE, _TALL = Shape(2, 6, 3, 5, 7, 6, 6), Shape(2, 6, 3, 7, 5, 6, 6)
+
+KINDS: tuple[Kind, ...] = (
+    Kind("normal", _WIDE, "N(0,1), fewer queries than keys"),
+    Kind("tall", _TALL, "N(0,1), more queries than keys: bottom-right causal rows without keys"),
+    Kind("large", _WIDE, "queries times 8: a softcap saturates, one key takes a row", change=_large),
+    Kind("integers", _TALL, "integers from -2 to 2: ties and exact results", draw=_integers),
+    Kind("deep", replace(_WIDE, m=9), "all scores near -200: a padded or missing key would take the row", change=_deep),
+    Kind("poison", _WIDE, "NaN in keys and values that nothing may read", applies=_any_unread),
+)
+"""The default pack."""
+
+
+def fields_for(definition: Definition, shape: Shape, dtype: str, seed: int, kind: Kind = KINDS[0]) -> dict[str, Array]:
+    """Arrays by field name for a definition: the three tensors, what the definition reads, and incoming gradients.
+
+    Parameters
+    ----------
+    definition
+        The attention of given query, key and value.
+    shape
+        Sizes.
+    dtype
+        Format of every real array.
+    seed
+        The same seed, shape, kind and dtype give the same numbers.
+    kind
+        Which numbers.
+
+    >>> a = fields_for(Definition(sink=True), Shape.parse("1,2,1,3,4,5"), "bfloat16", 0)
+    >>> sorted(a)
+    ['grad_lse', 'grad_out', 'key', 'query', 'sinks', 'value']
+    """
+    r = np.random.default_rng([seed, *(ord(c) for c in kind.name)])
+    f, s = formats.get(dtype), shape
+    real: dict[str, Array] = {
+        "query": kind.draw(r, (s.b, s.h, s.n, s.d)),
+        "key": kind.draw(r, (s.b, s.hkv, s.m, s.d)),
+        "value": kind.draw(r, (s.b, s.hkv, s.m, s.dv)),
+        "grad_out": kind.draw(r, (s.b, s.h, s.n, s.dv)),
+        "grad_lse": kind.draw(r, (s.b, s.h, s.n)),
+    }
+    if not definition.lse:
+        del real["grad_lse"]
+    kind.change(real)
+    other = _given(definition, s, r, real)
+    top = float(f.max)
+    with np.errstate(all="ignore"):
+        fields = {k: np.where(np.isfinite(a), np.clip(a, -top, top), a).astype(f.dtype) for k, a in real.items()}
+    fields |= other
+    if kind.name == "poison":
+        call = Call(definition, fields)
+        unread = _unread(call)
+        for name in ("key", "value"):
+            fields[name][unread] = np.nan
+    return fields
+
+
+def _given(d: Definition, s: Shape, r: np.random.Generator, real: dict[str, Array]) -> dict[str, Array]:
+    """What the definition reads: real arrays are added to ``real``, the others returned."""
+    found: dict[str, Array] = {}
+    full = {"b": s.b, "h": s.h, "i": s.n, "j": s.m}
+
+    def shaped(axes: str | None) -> tuple[int, ...]:
+        return (s.b, 1, s.n, s.m) if axes is None else tuple(full[a] for a in axes)
+
+    if d.attn_mask == "boolean":
+        keep = r.random(shaped(d.mask_axes)) < 0.7
+        if keep.ndim > 1 and (d.mask_axes or "ij").endswith("ij"):
+            keep[..., 1, :] = False  # a row without keys
+            keep[..., -1] = False  # a key that nothing reads
+        found["attn_mask"] = keep if d.mask_polarity == "attend" else ~keep
+    elif d.attn_mask == "additive":
+        add = np.round(r.normal(size=shaped(d.mask_axes)) * 4) / 4
+        add[r.random(add.shape) < 0.25] = -np.inf
+        real["attn_mask"] = add
+    if d.bias:
+        real["bias"] = np.round(r.normal(size=(1, s.h, s.n, s.m) if d.bias_axes is None else shaped(d.bias_axes)) * 4) / 4
+    if d.alibi and d.alibi_slopes == "given":
+        real["alibi_slopes"] = np.array([2.0 ** -(h % 5 + 1) * (1 + h // 5) for h in range(s.h)])
+    if d.sink:
+        real["sinks"] = np.resize(np.array([0.5, -5.0, 2.0, 0.0, 5.0, 20.0]), s.h)
+    if d.document:
+        found["doc_q"] = np.sort(r.integers(0, 3, size=(s.b, s.n)), axis=1)
+        found["doc_k"] = np.sort(r.integers(0, 3, size=(s.b, s.m)), axis=1)
+    if d.key_lengths:
+        found["key_lengths"] = np.array([max(1, s.m - 1 - k % 2) for k in range(s.b)])
+    if d.dropout:
+        found["dropout_mask"] = r.random((s.b, s.h, s.n, s.m)) < 0.75
+        if d.dropout_p is None:
+            real["dropout_p"] = np.array(0.25)
+    for name in d.unbound:
+        if name == d.prefix:
+            found[name] = np.array([1 + k % max(1, s.m - 1) for k in range(s.b)])
+        elif name == d.dropout_p:
+            real[name] = np.array(0.25)
+        else:
+            size = (s.h,) if d.params.get(name) == "head" else ()
+            real[name] = r.integers(4, 13, size=size) / 8
+    return found
+
+
+def cases_for(definition: Definition, dtype: str, seed: int, shape: Shape | None = None) -> dict[str, dict[str, Array]]:
+    """The default pack for a definition, by the name of its kind; all in one shape where that is given.
+
+    Raises
+    ------
+    ShapeError
+        When the definition's heads contradict the shape.
+    """
+    found = {}
+    for kind in KINDS:
+        s = shape or fitted(definition, kind.shape)
+        _check(definition, s)
+        fields = fields_for(definition, s, dtype, seed, kind)
+        if kind.applies(Call(definition, fields)):
+            found[kind.name] = fields
+    return found
+
+
+def fitted(definition: Definition, shape: Shape) -> Shape:
+    """A shape with the numbers of heads that the definition fixes."""
+    if definition.heads is None:
+        return shape
+    return replace(shape, h=definition.heads, hkv=definition.kv_heads or definition.heads)
+
+
+def _check(d: Definition, s: Shape) -> None:
+    if d.heads is not None and (d.heads, d.kv_heads) != (s.h, s.hkv):
+        raise ShapeError(f"the definition has heads={d.heads}, kv_heads={d.kv_heads}; the shape says H={s.h}, HKV={s.hkv}")
+
+
+def described(d: Definition) -> Mapping[str, Any]:
+    """A definition as plain data: the fields that are not at their defaults, as text."""
+    if d.start != "qkv":
+        raise DefinitionError("a kernel is judged on given query, key and value: start='qkv'")
+    return MappingProxyType({k: str(v) for k, v in d.changed.items()})

@@ -1,0 +1,184 @@
+"""The judge: a kernel's tensors on one input, each against an enclosure of the truth and the bound of a declared arithmetic.
+
+An element passes when ``|k - mid| + rad <= bound`` and fails when ``|k - mid| - rad > bound``; between the two the precision of the
+truth is raised, and at the cap the element is inconclusive. Gradients are judged from the kernel's own saved output and
+log-sum-exp where the declared arithmetic says that it recomputes the weights from them, end to end otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from symattn import formats
+from symattn.arithmetic import Arithmetic
+from symattn.binding import Bound, bind, unbind
+from symattn.definition import Definition
+from symattn.fields import BY_LETTER, field_of
+from symattn.program import Program
+from symattn.readings import rounding
+from symattn.truth.enclosure import Enclosure
+from symattn.truth.fields import back, with_gradient
+from symattn.truth.truth import truth
+from symattn.verify import programs
+from symattn.verify.compare import Comparison, compare
+from symattn.verify.intake import Array
+from symattn.verify.kernels.call import Call
+from symattn.verify.report import TensorReport
+
+BITS = 128
+"""Precision that the truth is first enclosed at."""
+CAP = 8192
+"""Precision at which an undecided element is inconclusive."""
+
+
+@dataclass
+class Reference:
+    """A definition with its arrays, and the truths of it that were asked for, kept for the next kernel on the same input.
+
+    Parameters
+    ----------
+    definition
+        The attention of given query, key and value.
+    fields
+        Arrays by field name in the layout ``bhsd``, incoming gradients among them.
+    """
+
+    definition: Definition
+    fields: Mapping[str, Array]
+    _kept: dict[tuple[Any, ...], dict[str, Enclosure]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.bound: Bound = bind(self.definition, self.fields)
+        self.definition = self.bound.definition
+        self.call = Call(self.definition, {k: np.asarray(v) for k, v in self.fields.items()})
+
+    def enclosed(
+        self, program: Program, inputs: Mapping[str, Any], outputs: tuple[str, ...], bits: int, key: str
+    ) -> dict[str, Enclosure]:
+        """The exact values of some outputs at a precision; ``key`` tells inputs apart that are not the fields alone."""
+        at = (program, outputs, bits, key)
+        if at not in self._kept or not key:
+            given = {n: inputs[n] for n in program.inputs}
+            self._kept[at] = truth(program, given, bits=bits, outputs=outputs, sizes=dict(self.bound.sizes))
+        return self._kept[at]
+
+    def seeds(self, *, with_lse: bool) -> dict[str, Array]:
+        """The inputs of the gradient: those of the program and the incoming gradients, 0 for the LSE where it is not used."""
+        given = dict(self.bound.inputs)
+        for name in self.bound.program.outputs:
+            seed = given.get("d" + name)
+            if seed is None or (name == "L" and not with_lse):
+                letter = BY_LETTER[name]
+                shape = self.fields["grad_out"].shape if letter.field == "out" else self.call.query.shape[:3]
+                given["d" + name] = self._into(np.zeros(shape, self.call.dtype), letter.axes)
+        return given
+
+    def saved(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
+        """A kernel's own output and LSE in the axes of the program."""
+        return {n: self._into(outputs[field_of(n)], BY_LETTER[n].axes) for n in self.bound.program.outputs}
+
+    def _into(self, x: Array, axes: str) -> Array:
+        return self.bound.axes.into(x, axes) if self.bound.axes.batch else x.reshape(x.shape[-len(axes) + 2 :])
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What a set of tensors is judged by: the program and inputs of the truth, and those of the bound."""
+
+    program: Program
+    inputs: Mapping[str, Any]
+    list_: Program
+    list_inputs: Mapping[str, Any]
+    key: str
+    staged: bool = False
+
+
+def judge_forward(ref: Reference, tensors: Mapping[str, Array], arithmetic: Arithmetic, *, cap: int = CAP) -> list[TensorReport]:
+    """The verdicts on ``out`` and, where given, ``lse``.
+
+    Parameters
+    ----------
+    ref
+        The input.
+    tensors
+        What the kernel returned, by field name, shapes already checked.
+    arithmetic
+        How the kernel computes.
+    cap
+        Bits at which an undecided element is inconclusive.
+    """
+    program, inputs = ref.bound.program, ref.bound.inputs
+    followed = programs.followed(program, arithmetic, gradient=False)
+    return _judge(ref, tensors, arithmetic, _Question(program, inputs, followed, inputs, "forward"), cap)
+
+
+def judge_backward(
+    ref: Reference,
+    tensors: Mapping[str, Array],
+    arithmetic: Arithmetic,
+    *,
+    saved: Mapping[str, Array] | None = None,
+    with_lse: bool = False,
+    cap: int = CAP,
+) -> list[TensorReport]:
+    """The verdicts on gradients.
+
+    Parameters
+    ----------
+    ref, tensors, arithmetic, cap
+        As for :func:`judge_forward`; ``tensors`` holds ``grad_query``, ``grad_key``, ``grad_value`` and others by field name.
+    saved
+        The output and LSE that the backward started from; with a staged arithmetic the truth starts from them too.
+    with_lse
+        Whether the kernel took the gradient of the LSE; it is 0 otherwise.
+    """
+    program, inputs = ref.bound.program, ref.seeds(with_lse=with_lse)
+    whole = programs.followed(program, arithmetic, gradient=True)
+    if arithmetic.staged and saved is not None and _usable(saved, ref):
+        part = programs.staged(whole, program.outputs)
+        given = {**inputs, **ref.saved(saved)}
+        question = _Question(part, given, part, given, "", staged=True)
+    else:
+        question = _Question(with_gradient(program), inputs, whole, inputs, f"backward {with_lse}")
+    return _judge(ref, tensors, arithmetic, question, cap)
+
+
+def _usable(saved: Mapping[str, Array], ref: Reference) -> bool:
+    """Whether the truth can start from what was saved: finite, but for the LSE of rows without keys."""
+    out, lse = saved.get("out"), saved.get("lse")
+    if out is None or lse is None or not ref.definition.lse:
+        return False
+    return bool(np.isfinite(out.astype(np.float64)).all() and (np.isfinite(lse) | np.isneginf(lse)).all())
+
+
+def _judge(ref: Reference, tensors: Mapping[str, Array], arithmetic: Arithmetic, q: _Question, cap: int) -> list[TensorReport]:
+    names = {field_of(n): n for n in q.program.outputs if field_of(n) in tensors}
+    given = {n: q.list_inputs[n] for n in q.list_.inputs}
+    boxes = rounding.evaluate(q.list_, given, arithmetic, sizes=dict(ref.bound.sizes))
+    bounds = {f: _field(ref, n, boxes[n].bound) for f, n in names.items()}
+    found: dict[str, Comparison] = {}
+    bits, todo = BITS, tuple(names)
+    while todo:
+        values = ref.enclosed(q.program, q.inputs, tuple(names[f] for f in todo), bits, q.key)
+        for f in todo:
+            exact = back(ref.bound, names[f], values[names[f]])[1]
+            found[f] = compare(tensors[f], exact.mid, exact.rad, bounds[f], formats.get(tensors[f].dtype))
+        todo = tuple(f for f in todo if found[f].undecided and not found[f].failing)
+        bits *= 2
+        if bits > cap:
+            break
+    return [TensorReport(f, found[f], staged=q.staged) for f in names]
+
+
+def _field(ref: Reference, name: str, a: Array) -> Array:
+    return unbind(ref.bound, name, np.broadcast_to(a, np.shape(a)))[1]
+
+
+def judged_names(ref: Reference, *, backward: bool) -> Iterable[str]:
+    """The field names of what can be judged of a definition."""
+    program = with_gradient(ref.bound.program) if backward else ref.bound.program
+    return tuple(field_of(n) for n in program.outputs)
