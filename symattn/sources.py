@@ -11,6 +11,7 @@ import numpy as np
 from symattn.axes import Array, Axes
 from symattn.definition import Definition
 from symattn.errors import InputValueError, ShapeError
+from symattn.intake import framework, to_numpy
 from symattn.numbers import exact_array
 
 
@@ -39,6 +40,8 @@ def as_array(name: str, x: Any) -> Array:
     """
     if isinstance(x, (list, tuple, str)):
         return exact_array(x)
+    if framework(x) in ("torch", "jax"):
+        return to_numpy(x, name)
     try:
         array = np.asarray(x)
     except (TypeError, ValueError) as e:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from symattn.formats import Exact, Format, exact, ulp
-from symattn.verify.intake import Array
+from symattn.intake import Array
 
 WITHIN, OUT, UNDECIDED = "within", "out", "undecided"
 INFINITE: float = math.inf

@@ -11,7 +11,7 @@ import numpy as np
 
 from symattn.errors import FileFormatError, InputValueError, UnknownNameError
 from symattn.formats import get
-from symattn.verify.intake import Array, is_extension, to_numpy
+from symattn.intake import Array, is_extension, to_numpy
 
 SUFFIXES = (".npz", ".safetensors")
 

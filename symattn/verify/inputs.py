@@ -17,7 +17,7 @@ import numpy as np
 from symattn import formats
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, ShapeError
-from symattn.verify.intake import Array
+from symattn.intake import Array
 from symattn.verify.kernels.call import Call
 
 SHAPE_LETTERS = ("B", "H", "HKV", "N", "M", "D", "DV")

@@ -10,7 +10,7 @@ from typing import Any
 
 from symattn.arithmetic import Arithmetic
 from symattn.errors import KernelError, SymattnError
-from symattn.verify.intake import Array, to_numpy
+from symattn.intake import Array, to_numpy
 from symattn.verify.kernels.call import Call
 
 Tensors = dict[str, Array]

@@ -15,7 +15,7 @@ import numpy as np
 
 from symattn.definition import Definition
 from symattn.errors import UnknownNameError
-from symattn.verify.intake import Array
+from symattn.intake import Array
 
 
 @dataclass(frozen=True)

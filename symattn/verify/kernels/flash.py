@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symattn.verify.intake import Array
+from symattn.intake import Array
 
 LN2 = 0.6931471805599453
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symattn.verify.intake import Array
+from symattn.intake import Array
 from symattn.verify.kernels.call import Call
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from symattn import arithmetic, formats
 from symattn.arithmetic import Arithmetic
-from symattn.verify.intake import Array, to_numpy
+from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
 from symattn.verify.kernels.base import Kernel, Tensors
 from symattn.verify.kernels.call import Call

@@ -25,7 +25,7 @@ from symattn.truth.fields import back, with_gradient
 from symattn.truth.truth import truth
 from symattn.verify import programs
 from symattn.verify.compare import Comparison, compare
-from symattn.verify.intake import Array
+from symattn.intake import Array
 from symattn.verify.kernels.call import Call
 from symattn.verify.report import TensorReport
 

@@ -11,7 +11,7 @@ import pytest
 
 from symattn.errors import InputValueError
 from symattn.formats import get
-from symattn.verify.intake import framework, to_framework, to_numpy
+from symattn.intake import framework, to_framework, to_numpy
 
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
@@ -117,7 +117,7 @@ def test_integers_and_booleans_stay():
 
 def test_no_framework_is_imported():
     heavy = {"torch", "jax", "onnx", "sympy", "flint"}
-    code = "import sys, symattn.verify.intake, symattn.verify.files; print(*sys.modules)"
+    code = "import sys, symattn.intake, symattn.verify.files; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "symattn.verify.files" in loaded
     assert not heavy & set(loaded)
