@@ -1,0 +1,99 @@
+"""How a rewriting of a list of statements is known to be right: proved for all sizes, or checked in balls at a small size.
+
+**Proof.** Old and new list share some names. Take the values that the old list gives to all its names, and those that the new
+list's own helpers then have. If these values satisfy every equation of the new list, they are the values that the new list gives,
+since its equations determine them one after the other. So each statement that changed is proved by itself: the tensor, spelled out
+by the old equations, equals the new expression, spelled out by the old equations and those of new helpers. Names in common need
+not be spelled out, which keeps the proofs small; where that is not enough more of them are.
+
+**Side conditions.** The proof is of formal identities: a divisor is not 0 where its quotient is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import sympy as sp
+
+from symattn.normalform import NormalForm, SumOver
+from symattn.presentation.ballcheck import agree
+from symattn.presentation.presented import CHECKED, DROPPED, PROVED
+from symattn.presentation.scalars import replace_reads
+from symattn.program import Program, Statement, name_of, reads
+
+__all__ = ["changed_names", "proved", "verdict"]
+
+
+def changed_names(old: Sequence[Statement], new: Sequence[Statement]) -> tuple[str, ...]:
+    """The names whose statements differ between two lists, made or left out included."""
+    a, b = {s.name: s for s in old}, {s.name: s for s in new}
+    return tuple(n for n in dict.fromkeys((*a, *b)) if a.get(n) != b.get(n))
+
+
+def _opaque(old: Sequence[Statement], common: frozenset[str], name: str) -> Iterator[frozenset[str]]:
+    """Which names to leave as they are, from nearly all to the fewest."""
+    never = frozenset(s.name for s in old if s.over and s.reduce != "sum") | frozenset(s.name for s in old if s.range_only)
+    yield (common | never) - {name}
+    yield (frozenset(s.name for s in old if s.over and s.name in common) | never) - {name}
+    powers = [p for s in old for p in s.expr.atoms(sp.Pow) if p.exp.could_extract_minus_sign()]
+    yield (never | {name_of(x) for p in powers for x in reads(p.base)}) - {name}
+
+
+def _defined(s: Statement) -> sp.Expr:
+    return SumOver(s.expr, *s.over, where=s.where)
+
+
+def proved(old: Sequence[Statement], new: Sequence[Statement], program: Program) -> bool:
+    """Whether ``new`` gives the values of ``old`` to every name in common, for all sizes.
+
+    Parameters
+    ----------
+    old, new
+        Whole lists of statements, forward ones included.
+    program
+        Holds the sizes of all indices.
+
+    Returns
+    -------
+    bool
+        False means "not proved", which is not "false".
+    """
+    before, after = {s.name: s for s in old}, {s.name: s for s in new}
+    common = frozenset(before) & frozenset(after)
+    everything = [*old, *(s for s in new if s.name not in common)]
+    logs = [s for s in everything if not s.over and s.where == sp.true and s.expr.has(sp.log)]
+    everything = [_logarithms_met(s, logs) for s in everything]
+    return all(
+        _same(_logarithms_met(before[n], logs), _logarithms_met(after[n], logs), everything, common, program)
+        for n in sorted(common)
+        if before[n] != after[n]
+    )
+
+
+def _logarithms_met(s: Statement, logs: Sequence[Statement]) -> Statement:
+    """The statement with logarithms that have a name spelled out inside exponentials, where they cancel."""
+    table = {}
+    for e in s.expr.atoms(sp.exp):
+        inside = e.args[0]
+        for t in logs:
+            inside = replace_reads(inside, t.target, t.expr)
+        if inside != e.args[0]:
+            table[e] = sp.exp(sp.expand(inside))
+    return replace(s, expr=s.expr.xreplace(table)) if table else s
+
+
+def _same(a: Statement, b: Statement, everything: list[Statement], common: frozenset[str], program: Program) -> bool:
+    if a.indices != b.indices or any(s.over and s.reduce != "sum" for s in (a, b)):
+        return False
+    for opaque in _opaque(everything, common, a.name):
+        if NormalForm(everything, program.dims, opaque=opaque).equal(_defined(a), _defined(b)):
+            return True
+    return False
+
+
+def verdict(old: Program, new: Program, outputs: Sequence[str]) -> str:
+    """How a rewriting is known to be right: ``PROVED``, ``CHECKED`` (``outputs`` agree in balls), or ``DROPPED`` (neither)."""
+    if proved(old.statements, new.statements, old):
+        return PROVED
+    return CHECKED if agree(old, new, outputs) else DROPPED
