@@ -41,7 +41,8 @@ def lambdify(
     Returns
     -------
     callable
-        Takes the inputs by position, in the order of its ``inputs``, or by name.
+        Takes the inputs by position, in the order of its ``inputs``, or by name. Inputs of the program that the outputs do not
+        need are no arguments; by name they are passed over.
 
     Raises
     ------
@@ -76,7 +77,8 @@ def lambdify(
         twice = given.keys() & named.keys()
         if twice:
             raise TypeError(f"{', '.join(sorted(twice))} is given by position and by name")
-        found = evaluate(lean, {**given, **named}, sizes=sizes, **options)
+        given |= {k: v for k, v in named.items() if k in lean.inputs or k not in program.inputs}
+        found = evaluate(lean, given, sizes=sizes, **options)
         return found[wanted[0]] if single else tuple(found[name] for name in wanted)
 
     function.__name__ = function.__qualname__ = "_".join((reading, *wanted))

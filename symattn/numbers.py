@@ -30,9 +30,9 @@ MAX_TEXT = 4000
 MAX_EXPONENT = 20_000
 
 _DECIMAL = r"(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_NUMBER = re.compile(rf"([+-]?)({_DECIMAL})(?:/({_DECIMAL}))?\Z")
-_POWER = re.compile(rf"([+-]?)({_DECIMAL})(?:\^|\*\*)([+-]?\d+)\Z")
-_HEX = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+\Z")
+_NUMBER = re.compile(rf"([+-]?)({_DECIMAL})(?:/({_DECIMAL}))?\Z", re.ASCII)
+_POWER = re.compile(rf"([+-]?)({_DECIMAL})(?:\^|\*\*)([+-]?\d+)\Z", re.ASCII)
+_HEX = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+\Z", re.ASCII)
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 _SPECIAL |= {k.replace("inf", "infinity"): v for k, v in _SPECIAL.items() if "inf" in k}
 _SPECIAL |= {"oo": math.inf, "+oo": math.inf, "-oo": -math.inf}

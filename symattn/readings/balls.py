@@ -124,7 +124,7 @@ def parts(x: Any) -> tuple[Exact, Exact]:
     if max(mid and e + mid.bit_length(), rad and f + rad.bit_length()) > SCALE:
         return Fraction(0), math.inf
     if mid and e + mid.bit_length() < -SCALE:
-        mid, rad, f = 0, 1, max(-SCALE, rad and f + rad.bit_length()) + 1
+        mid, e, rad, f = 0, 0, 1, max(-SCALE, rad and f + rad.bit_length()) + 1
     elif rad and f < -2 * SCALE:
         rad, f = 1, -2 * SCALE + 64
     return _dyadic(mid, e), _dyadic(rad, f)

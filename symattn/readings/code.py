@@ -89,7 +89,7 @@ class ScalarPrinter(Printer):
     def _print_Add(self, e: sp.Add) -> str:
         out = ""
         for a in e.args:
-            minus = isinstance(a, sp.Mul) and a.args[0] is sp.S.NegativeOne
+            minus = a not in self._names and isinstance(a, sp.Mul) and a.args[0] is sp.S.NegativeOne
             text = self._print_Mul(sp.Mul(*a.args[1:], evaluate=False)) if minus else self._factor(a)
             out = (f"(-{text})" if minus else text) if not out else f"{out} {'-' if minus else '+'} {text}"
         return f"({out})"

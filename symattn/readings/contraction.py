@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
 import sympy as sp
 
 from symattn.program import Statement, integer_symbols
-from symattn.readings.domain import Mask
+from symattn.readings.domain import Bools, Mask
 
 Axes = tuple[sp.Symbol, ...]
 
@@ -109,6 +110,47 @@ class Placed:
     left: tuple[Mask, ...]
     right: tuple[Mask, ...]
     result: tuple[Mask, ...]
+
+
+def volumes(c: Contraction, size: Callable[[sp.Symbol], int]) -> tuple[int, int, int, int]:
+    """The numbers of batches, rows, bound points and columns."""
+    z, r, x, q = (prod(size(a) for a in axes) for axes in (c.batch, c.row, c.bound, c.column))
+    return z, r, x, q
+
+
+def touched(c: Contraction, placed: Placed, size: Callable[[sp.Symbol], int], left: Bools, right: Bools) -> tuple[Bools, Bools]:
+    """Where the product has a point that the masks keep, and where a kept point has an operand that is not finite.
+
+    Parameters
+    ----------
+    c, placed, size
+        The contraction, its masks, and the number of values of an index.
+    left, right
+        Where the operands are not finite, on the grids of their axes.
+
+    Returns
+    -------
+    tuple
+        Two boolean arrays of shape (batches, rows, columns); the masks of the result are not in them.
+    """
+    z, r, x, q = volumes(c, size)
+
+    def keep(axes: Axes, masks: Sequence[Mask]) -> Bools:
+        out: Bools = np.ones([size(a) for a in axes], dtype=bool)
+        for m in masks:
+            out = out & m.over(axes)
+        return out
+
+    def meet(a: Bools, b: Bools) -> Bools:
+        return np.asarray(np.matmul(a.reshape(z, r, x).astype(np.float64), b.reshape(z, x, q).astype(np.float64)) > 0)
+
+    lkeep, rkeep = keep(c.left_axes, placed.left), keep(c.right_axes, placed.right)
+    some: Bools = np.ones((z, r, q), dtype=bool)
+    if placed.left or placed.right:
+        some = meet(lkeep, rkeep)
+    if left.any() or right.any():
+        return some, meet(left & lkeep, rkeep) | meet(lkeep, right & rkeep)
+    return some, np.zeros((z, r, q), dtype=bool)
 
 
 def place(c: Contraction, masks: Sequence[Mask]) -> Placed | None:

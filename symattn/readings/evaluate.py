@@ -20,7 +20,7 @@ from symattn.errors import InputValueError, UndecidedError
 from symattn.numbers import exact_array
 from symattn.program import Program, Statement, name_of, reads, subscripts_of
 from symattn.readings.code import compiled, constant
-from symattn.readings.contraction import Contraction, Placed, contraction, place
+from symattn.readings.contraction import Contraction, contraction, place, touched, volumes
 from symattn.readings.domain import NO, OPEN, OUTSIDE, YES, Mask, Points, grid, masks_of, solvable, solved
 from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.subscripts import Grid, Subscripts, loose_symbols
@@ -248,12 +248,12 @@ class _Run:
             return self.direct(s, term, masks)
         left, lbad = self.operand(c.left, c.left_axes, placed.left, (*placed.right, *placed.result))
         right, rbad = self.operand(c.right, c.right_axes, placed.right, (*placed.left, *placed.result))
-        z, r, x, q = (int(np.prod(self.shape(a), dtype=np.int64)) for a in (c.batch, c.row, c.bound, c.column))
+        z, r, x, q = volumes(c, self.size)
         a, b = left.reshape(z, r, x), right.reshape(z, x, q)
         out = np.empty((z, r, q), dtype=object)
         for k in range(z):
             out[k] = self.table.matmul(a[k], b[k])
-        kept, touched = self.touched(c, placed, lbad, rbad)
+        some, hit = touched(c, placed, self.size, lbad, rbad)
         order = sorted(range(len(c.axes)), key=lambda k: s.indices.index(c.axes[k]))
         full = self.shape(s.indices)
 
@@ -261,18 +261,17 @@ class _Run:
             v = v.reshape(self.shape(c.axes)).transpose(order)
             return np.broadcast_to(v.reshape([self.size(i) if i in c.axes else 1 for i in s.indices]), full)
 
-        keep = np.broadcast_to(spread(kept), full)
-        again = np.array(spread(touched))
+        again = np.array(spread(hit))
         result = self._filled(full, self.zero)
-        inside = grid(s.indices, full, [Mask(s.indices, keep)])
+        inside = grid(s.indices, full, [Mask(s.indices, spread(some)), *placed.result])
         index = tuple(inside.at[i] for i in s.indices)
-        values = spread(out)[index].ravel().tolist() if full else [out.ravel()[0]] * inside.count
+        values = spread(out)[index].tolist()
         if c.outer is not sp.S.One:
             factor = self.values(c.outer, inside, s)
-            again[index] |= [not self.table.finite(v) for v in factor] if full else not all(map(self.table.finite, factor))
+            again[index] |= [not self.table.finite(v) for v in factor]
             values = list(map(operator.mul, values, factor))
-        if inside.count:
-            result[index] = values if full else values[0]
+        if values:
+            result[index] = values
         if again.any():
             repeat = self.direct(s, term, [*masks, Mask(s.indices, again)])
             result[again] = repeat[again]
@@ -298,24 +297,3 @@ class _Run:
         if values:
             out[index] = values
         return out, bad
-
-    def touched(self, c: Contraction, placed: Placed, lbad: Bools, rbad: Bools) -> tuple[Bools, Bools]:
-        """On the grid of the product: where any point of the sum is kept, and where a kept one is not finite."""
-        z, r, x, q = (int(np.prod(self.shape(a), dtype=np.int64)) for a in (c.batch, c.row, c.bound, c.column))
-
-        def keep(axes: tuple[sp.Symbol, ...], masks: Sequence[Mask]) -> Bools:
-            out: Bools = np.ones((), dtype=bool)
-            for m in masks:
-                out = out & m.over(axes)
-            return np.broadcast_to(out, self.shape(axes))
-
-        def product(a: Bools, b: Bools) -> Bools:
-            return np.matmul(a.reshape(z, r, x).astype(np.float64), b.reshape(z, x, q).astype(np.float64)) > 0
-
-        lkeep, rkeep = keep(c.left_axes, placed.left), keep(c.right_axes, placed.right)
-        inside = keep(c.axes, placed.result).reshape(z, r, q)
-        masked = bool(placed.left or placed.right)
-        kept = (product(lkeep, rkeep) if masked else np.ones((z, r, q), dtype=bool)) & inside
-        if not (lbad.any() or rbad.any()):
-            return kept, np.zeros((z, r, q), dtype=bool)
-        return kept, (product(lbad & lkeep, rkeep) | product(lkeep, rbad & rkeep)) & inside

@@ -73,6 +73,8 @@ def rounded(values: object, dtype: np.dtype[Any]) -> Array:
         return a
     if (a.dtype.kind in "fiub" and dtype.kind == "f") or (a.dtype.kind == "V" and np.can_cast(a.dtype, dtype)):
         return a.astype(dtype)
+    if a.dtype.kind in "fiub":
+        return _odd(a).astype(dtype)
     exact = exact_array(values)
     flat = [approximation(x) for x in exact.ravel().tolist()]
     if dtype == np.longdouble and np.dtype(np.longdouble) != np.dtype(np.float64):
@@ -80,6 +82,15 @@ def rounded(values: object, dtype: np.dtype[Any]) -> Array:
     else:
         out = formats.to_array(np.array([*flat, None], dtype=object)[:-1], str(dtype))
     return out.reshape(exact.shape)
+
+
+def _odd(a: Array) -> Array:
+    """Numbers rounded to odd in float32: rounding these once more, to a shorter format, gives the numbers rounded once."""
+    wide = a if a.dtype.kind == "f" else a.astype(np.longdouble)
+    short = wide.astype(np.float32)
+    short = np.where(np.abs(short) > np.abs(wide), np.nextafter(short, np.float32(0)), short)
+    inexact = np.isfinite(wide) & (short != wide)
+    return (np.ascontiguousarray(short).view(np.uint32) | inexact).view(np.float32)
 
 
 def approximation(x: Exact) -> Fraction | float:

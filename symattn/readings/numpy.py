@@ -20,7 +20,7 @@ from symattn.readings import floats
 from symattn.readings.balls import TABLE as BALLS
 from symattn.readings.balls import precision
 from symattn.readings.code import compiled, constant
-from symattn.readings.contraction import Contraction, contraction, place
+from symattn.readings.contraction import Contraction, contraction, place, touched, volumes
 from symattn.readings.domain import NO, OUTSIDE, YES, Mask, grid, masks_of, open_grid, solvable, solved
 from symattn.readings.floats import Array, accumulator, dtype_of, rounded
 from symattn.readings.sizes import check_names, find_sizes, size_value
@@ -150,7 +150,7 @@ class _Run:
             return self.direct(s, s.expr, masks)
         out: Array | None = None
         for t, c in parts:
-            v = self.contracted(s, c, masks) if c is not None else None
+            v = self.contracted(s, t, c, masks) if c is not None else None
             v = self.direct(s, t, masks) if v is None else v
             out = v if out is None else out + v
         assert out is not None
@@ -274,7 +274,7 @@ class _Run:
         """An expression in indices and sizes, computed exactly or in balls, then rounded once."""
         if not e.has(sp.Function, sp.Pow) and all(q.is_Integer for q in e.atoms(sp.Number)):
             v = np.asarray(self.subscripts.value(e, at)[0])
-            return v.astype(self.dtype) if self.dtype.kind == "f" else rounded(v.astype(np.float64), self.dtype)
+            return rounded(v, self.dtype)
         names = tuple(sorted(loose_symbols(e), key=str))
         points = np.broadcast_arrays(*(np.asarray(self.subscripts.symbol(a, at)) for a in names))
         f, constants = compiled(e, names, BALLS.namespace)
@@ -287,8 +287,8 @@ class _Run:
 
     # contractions
 
-    def contracted(self, s: Statement, c: Contraction, masks: Sequence[Mask]) -> Array | None:
-        """A sum of products by matmul; None where a mask or a value that is not finite asks for the grid."""
+    def contracted(self, s: Statement, term: sp.Expr, c: Contraction, masks: Sequence[Mask]) -> Array | None:
+        """A sum of products by matmul; what a kept NaN or infinity touches is formed on the grid. None: not by matmul."""
         placed = place(c, masks)
         if placed is None:
             return None
@@ -298,18 +298,28 @@ class _Run:
             outer = self.values(c.outer, open_grid(s.indices, self.shape(s.indices)), s, None)
         except InputValueError:  # an operand alone looks further than the masked sum does
             return None
-        masked = bool(placed.left or placed.right)
-        if masked and not all(bool(np.isfinite(v).all()) for v in (left, right, outer)):
-            return None
-        z, r, x, q = (int(np.prod(self.shape(a), dtype=np.int64)) for a in (c.batch, c.row, c.bound, c.column))
+        hit: Bools | None = None
+        if (placed.left or placed.right) and not (np.isfinite(left).all() and np.isfinite(right).all()):
+            hit = touched(c, placed, self.size, ~np.isfinite(left), ~np.isfinite(right))[1]
+            left, right = (np.where(np.isfinite(v), v, np.zeros((), dtype=self.dtype)) for v in (left, right))
+        z, r, x, q = volumes(c, self.size)
         product = np.matmul(
             left.astype(self.wide, copy=False).reshape(z, r, x), right.astype(self.wide, copy=False).reshape(z, x, q)
         )
         order = sorted(range(len(c.axes)), key=lambda k: s.indices.index(c.axes[k]))
-        product = product.astype(self.dtype).reshape(self.shape(c.axes)).transpose(order)
-        product = product.reshape([self.size(i) if i in c.axes else 1 for i in s.indices])
+
+        def spread(v: Array) -> Array:
+            v = v.reshape(self.shape(c.axes)).transpose(order)
+            return v.reshape([self.size(i) if i in c.axes else 1 for i in s.indices])
+
         full = self.shape(s.indices)
+        product = spread(product.astype(self.dtype))
         out = np.broadcast_to(product if c.outer is sp.S.One else product * outer, full)
+        if placed.left or placed.right:
+            again = np.broadcast_to(~np.isfinite(outer), full)
+            again = again if hit is None else again | spread(hit)
+            if again.any():
+                out = np.where(again, self.direct(s, term, masks), out)
         for m in placed.result:
             out = np.where(m.over(s.indices), out, np.zeros((), dtype=self.dtype))
         return out

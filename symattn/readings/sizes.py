@@ -101,7 +101,7 @@ def size_value(expr: sp.Expr, sizes: Sizes) -> int:
 
 def _needed(program: Program) -> set[sp.Symbol]:
     """The size symbols that a program uses; ``dims`` may name more indices than the statements do."""
-    used = {a for shape in program.shapes.values() for v in shape for a in v.free_symbols}
+    used = {a for name in program.inputs for v in program.shapes[name] for a in v.free_symbols}
     for s in program:
         used |= {a for index in s.domain for a in program.dims[index].free_symbols}
         used |= integer_symbols(s.expr) | integer_symbols(s.where)

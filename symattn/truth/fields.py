@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -96,7 +95,5 @@ def truth_of(
     program = with_gradient(bound.program) if gradient else bound.program
     inputs = with_seeds(bound) if gradient else bound.inputs
     evaluate: Callable[..., dict[str, Enclosure]] = truth
-    found = evaluate(
-        program, {n: inputs[n] for n in program.inputs}, digits=digits, bits=bits, decide=decide, sizes=bound.sizes
-    )
+    found = evaluate(program, {n: inputs[n] for n in program.inputs}, digits=digits, bits=bits, decide=decide, sizes=bound.sizes)
     return dict(back(bound, name, enclosure) for name, enclosure in found.items())
