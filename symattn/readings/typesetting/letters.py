@@ -165,17 +165,38 @@ class Letters:
     known: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, letters: Letters | Mapping[str, str] | None, known: Iterable[str] = ()) -> Letters:
-        """The default table with the rows of ``letters`` put over it (a mapping holds names of tensors)."""
+    def of(cls, letters: Letters | Mapping[str, str] | None, known: Iterable[str] = (), indices: Iterable[str] = ()) -> Letters:
+        r"""The default table with the rows of ``letters`` put over it (a mapping holds names of tensors).
+
+        Of two ``known`` tensors that would look alike, such as ``slope`` and a parameter ``mu``, one is set as a word; so is
+        one that would look like one of the ``indices``.
+
+        >>> Letters.of(None, ["sink"]).tensor("sink").tex(), Letters.of(None, ["sink"], ["b", "i"]).tensor("sink").tex()
+        ('b', '\\mathrm{sink}')
+        """
         if not isinstance(letters, Letters):
             letters = cls(tensors={**TENSORS, **(letters or {})})
-        return replace(letters, known=letters.known | frozenset(known))
+        letters = replace(letters, known=letters.known | frozenset(known))
+        plain = [n for n in letters.known if not letters._is_derived(n)]
+        taken = {letters.symbol(a) for a in indices}
+        return letters._apart(plain, taken)._apart(letters.known, taken)
+
+    def _apart(self, names: Iterable[str], taken: Iterable[str]) -> Letters:
+        given = {n for n in self.tensors if self.tensors[n] != TENSORS.get(n)}
+        seen = {self.tensor(n).tex() for n in given} | set(taken)
+        words: dict[str, str] = {}
+        for n in sorted(set(names) - given, key=lambda n: (n in self.tensors, n)):
+            tex = self.tensor(n).tex()
+            if tex in seen:
+                words[n] = _upright(n)
+            seen.add(tex)
+        return replace(self, tensors={**self.tensors, **words}) if words else self
 
     def tensor(self, name: str) -> Letter:
         """The letter of a tensor or a scalar parameter."""
         if name in self.tensors:
             return _split(self.tensors[name])
-        if name.endswith("_t") and len(name) > 2:
+        if self._is_tangent(name):
             inner = self.tensor(name[:-2])
             return replace(inner, base=rf"\dot{{{inner.base}}}")
         if self._is_gradient(name):
@@ -186,6 +207,12 @@ class Letters:
     def symbol(self, name: str) -> str:
         """The LaTeX of an index or a size."""
         return (_split(self.symbols[name]) if name in self.symbols else self._by_rule(name)).tex()
+
+    def _is_derived(self, name: str) -> bool:
+        return self._is_tangent(name) or self._is_gradient(name)
+
+    def _is_tangent(self, name: str) -> bool:
+        return name.endswith("_t") and len(name) > 2
 
     def _is_gradient(self, name: str) -> bool:
         inner = name[1:]
@@ -214,7 +241,8 @@ class Letters:
 
 
 def _upright(word: str) -> str:
-    return rf"\mathrm{{{word}}}".replace("_", r"\_")
+    """A word in upright letters; an underscore becomes a comma, and no other sign can be part of a macro."""
+    return rf"\mathrm{{{re.sub(r'[^A-Za-z0-9,]', '?', word.replace('_', ','))}}}"
 
 
 def _split(tex: str) -> Letter:

@@ -292,8 +292,9 @@ def printer_for(
     from symattn.readings.typesetting.conditions import flags
 
     known = (frozenset(program.inputs) | {s.name for s in program}) if program is not None else frozenset()
+    indices = {a.name for s in program or () for a in s.domain if a not in hidden}
     return Printer(
-        Letters.of(letters, known),
+        Letters.of(letters, known, indices),
         style,
         Order.of(statement, program),
         batch,

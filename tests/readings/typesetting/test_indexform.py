@@ -190,3 +190,28 @@ def test_markdown_has_no_macro_that_github_rejects():
     assert tex(s, style="markdown") == (
         r"Y_{ij} = P_{ij}\thinspace dP_{ij}\thinspace \mathrm{erf}(dP_{ij}) \quad\text{where } j \lt i"
     )
+
+
+def test_two_tensors_never_look_alike():
+    """`slope` is a mu by default, and so is a parameter called mu; the gradients follow."""
+    terms = T("slope") + 2 * T("mu") + 3 * T("dslope") + 4 * T("dmu") + 5 * T("P0") + 6 * T("P_0") + T("sink") / 2 + T("b") / 3
+    out = tex(Statement(T("Y", i), terms))
+    for part in (
+        r"\mathrm{slope}",
+        r"2 \mu",
+        r"3\,d\mathrm{slope}",
+        r"4\,d\mu",
+        "5 P_0",
+        r"6 \mathrm{P,0}",
+        r"\mathrm{sink}",
+        "b",
+    ):
+        assert part in out
+    assert tex(Statement(T("Y", i), T("mu") * T("slope")), letters={"mu": "s", "slope": "s"}) == "Y_i = s s"
+
+
+@pytest.mark.parametrize("name", ["a_", "x_1_y", "A1B", "under_score_name", "x%y", "x\\input{y}", "x}{", "x$y", "ä"])
+def test_no_name_breaks_the_formula(name):
+    shown = letter(name)
+    assert shown.count("{") == shown.count("}")
+    assert not any(sign in shown for sign in ("%", "$", "input{", "\\_"))
