@@ -88,7 +88,7 @@ def compare(a: Any, b: Any) -> int | None:
             d = constant(difference, BALLS)
             if d > 0 or d < 0:
                 return 1 if d > 0 else -1
-        if bits == BITS[1] and sp.nsimplify(difference) == 0:
+        if bits == BITS[1] and 0 in (sp.expand(difference), sp.expand(sp.radsimp(sp.sqrtdenest(difference)))):
             return 0
     if difference.equals(0):
         return 0
