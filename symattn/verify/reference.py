@@ -1,7 +1,7 @@
 """The judge: a kernel's tensors on one input, each against an enclosure of the truth and the bound of a declared arithmetic.
 
-An element passes when ``|k - mid| + rad <= bound`` and fails when ``|k - mid| - rad > bound``; between the two the precision of the
-truth is raised, and at the cap the element is inconclusive. Gradients are judged from the kernel's own saved output and
+An element passes when ``|k - mid| + rad <= bound`` and fails when ``|k - mid| - rad > bound``; between the two the precision of
+the truth is raised, and at the cap the element is inconclusive. Gradients are judged from the kernel's own saved output and
 log-sum-exp where the declared arithmetic says that it recomputes the weights from them, end to end otherwise.
 """
 
@@ -18,6 +18,7 @@ from symattn.arithmetic import Arithmetic
 from symattn.binding import Bound, bind, unbind
 from symattn.definition import Definition
 from symattn.fields import BY_LETTER, field_of
+from symattn.intake import Array
 from symattn.program import Program
 from symattn.readings import rounding
 from symattn.truth.enclosure import Enclosure
@@ -25,7 +26,6 @@ from symattn.truth.fields import back, with_gradient
 from symattn.truth.truth import truth
 from symattn.verify import programs
 from symattn.verify.compare import Comparison, compare
-from symattn.intake import Array
 from symattn.verify.kernels.call import Call
 from symattn.verify.report import TensorReport
 

@@ -95,13 +95,18 @@ class CaseReport:
     tensors: tuple[TensorReport, ...] = ()
     error: str | None = None
     known: str | None = None
+    leak: bool = False
 
     @property
     def verdict(self) -> str:
-        """The worst of its tensors, known deviations left out; fail where the kernel gave nothing."""
+        """The worst of its tensors, known deviations left out; fail where the kernel gave nothing.
+
+        A case of poisoned masked keys (``leak``) that fails is suspect: the results are right on every finite input.
+        """
         if self.error:
             return "pass" if self.known else "fail"
-        return worst_of(t.counted for t in self.tensors)
+        worst = worst_of(t.counted for t in self.tensors)
+        return "suspect" if self.leak and worst == "fail" else worst
 
     @property
     def deviates(self) -> bool:
@@ -161,6 +166,12 @@ class Report:
     def verdict(self) -> str:
         """``"pass"``, ``"suspect"``, ``"inconclusive"`` or ``"fail"``."""
         return worst_of(c.verdict for c in self.cases)
+
+    @property
+    def max_share_of_bound(self) -> str:
+        """The greatest error as a share of its bound over all tensors, as text; known deviations left out."""
+        counted = (t.comparison.max_share for c in self.cases for t in c.tensors if t.counted == t.verdict and not c.leak)
+        return significant(max(counted, default=Fraction(0)), 5)
 
     def exit_code(self, *, strict: bool = False) -> int:
         """0 all right (suspect included), 1 a check failed, 3 inconclusive; strict: 1 also for suspect and known deviations."""

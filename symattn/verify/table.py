@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Any
+from collections.abc import Mapping
 
+from symattn.arithmetic import Arithmetic
 from symattn.verify.compare import significant
 from symattn.verify.report import DISPLAY, CaseReport, Report, TensorReport, short
 
@@ -27,15 +28,14 @@ def report_text(report: Report, *, color: bool = False) -> str:
     lines += [line for d in report.diagnosis for line in _wrapped(f"diagnosis: {d}")]
     lines += [line for s in report.skipped for line in _wrapped(f"not run: {s}")]
     tail = f"  ({report.seconds:.1f} s)" if report.seconds else ""
-    lines += ["", f"verdict: {_painted(report.verdict, color).upper() if not color else _painted(report.verdict, color)}{tail}"]
-    lines += [f"again:   {report.replay}"]
+    lines += ["", f"verdict: {_painted(report.verdict, color)}{tail}", f"again:   {report.replay}"]
     return "\n".join(lines)
 
 
 def _one(report: Report, color: bool) -> list[str]:
     lines = [f"kernel      {report.kernel}"]
-    lines += _wrapped(f"definition  {_fields(report.definition)}", 12)
-    lines += _wrapped(f"arithmetic  {_fields(report.arithmetic)}", 12)
+    lines += _wrapped(f"definition  {conventions_text(report.definition)}", 12)
+    lines += _wrapped(f"arithmetic  {Arithmetic.from_dict(report.arithmetic).describe()}", 12)
     for case in report.cases:
         lines += ["", _case_title(case)]
         if case.error:
@@ -87,15 +87,20 @@ def _worst(t: TensorReport) -> list[str]:
         return []
     at = ",".join(map(str, w.index))
     exact = f"exact {significant(w.exact, 20)}"
-    return _wrapped(f"  {_label(t)}[{at}]: kernel {significant(w.kernel, 20)}, {exact}, bound {significant(w.bound, 3)}", 4)
+    return _wrapped(f"  {_label(t)}[{at}]: kernel {significant(w.kernel, 20)}, {exact}, bound {short(w.bound)}", 4)
 
 
 def _label(t: TensorReport) -> str:
     return DISPLAY.get(t.name, t.name)
 
 
-def _fields(d: dict[str, Any]) -> str:
-    return ", ".join(f"{k}={v}" for k, v in d.items()) or "at their defaults"
+def conventions_text(conventions: Mapping[str, str]) -> str:
+    """The conventions of a definition in one line, those that it does not have left out.
+
+    >>> conventions_text({"causal": "top-left: j <= i", "window": "none", "scale": "1/sqrt(d)"})
+    'causal top-left: j <= i; scale 1/sqrt(d)'
+    """
+    return "; ".join(f"{name} {value}" for name, value in conventions.items() if value != "none")
 
 
 def _painted(verdict: str, color: bool, width: int = 0) -> str:

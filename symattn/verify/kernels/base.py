@@ -61,6 +61,10 @@ class Kernel:
                 found.append(p)
         return ", ".join(found)
 
+    def takes_dtype(self, dtype: str) -> bool:
+        """Whether it computes in a format at all."""
+        return True
+
     def unsupported(self, call: Call) -> str | None:
         """Why it does not compute this definition on these arrays, or None."""
         return None

@@ -52,9 +52,13 @@ class OnnxReference(Kernel):
     packages: tuple[str, ...] = ("onnx",)
     dtypes: tuple[str, ...] = ("float64", "float32", "float16")
 
+    def takes_dtype(self, dtype: str) -> bool:
+        """Not bfloat16 nor 8 bits."""
+        return dtype in self.dtypes
+
     def unsupported(self, call: Call) -> str | None:
         """It knows scale, softcap before the mask, masks and grouped heads, and gives 0 for a row without keys."""
-        if str(call.dtype) not in self.dtypes:
+        if not self.takes_dtype(str(call.dtype)):
             return f"it does not compute in {call.dtype}"
         return masks.beyond(call, empty_row="zero", softcap=True, base=True)
 
@@ -83,8 +87,11 @@ class OnnxRuntime(OnnxReference):
     packages = ("onnx", "onnxruntime")
 
     def arithmetic(self, call: Call) -> Arithmetic:
-        """One operation after the other, each result stored in the inputs' dtype."""
-        return arithmetic.eager(str(formats.get(call.dtype)), name=self.name)
+        """One operation after the other, each result stored in the inputs' dtype; for float64 the softmax is in float32."""
+        f = formats.get(call.dtype).name
+        if f == "float64":
+            return arithmetic.uniform(self.name, "float32", input=f, output=f, lse=f)
+        return arithmetic.eager(f, name=self.name)
 
     def forward(self, call: Call) -> Tensors:
         """Output only."""

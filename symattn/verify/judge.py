@@ -1,0 +1,308 @@
+"""Verify: a kernel run on seeded inputs, or tensors that were recorded, judged by a definition; a report is the answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from symattn import arithmetic as arithmetics
+from symattn import formats
+from symattn.arithmetic import Arithmetic
+from symattn.definition import Definition
+from symattn.errors import DefinitionError, FileFormatError, KernelError, ShapeError, SymattnError, UnknownNameError, nearest
+from symattn.fields import INPUT_FIELDS
+from symattn.intake import Array, to_numpy
+from symattn.verify.files import read_tensors
+from symattn.verify.inputs import Shape, cases_for
+from symattn.verify.kernels.base import Kernel, Tensors, checked
+from symattn.verify.kernels.call import Call
+from symattn.verify.kernels.registry import resolve
+from symattn.verify.reference import Reference, judge_backward, judge_forward
+from symattn.verify.report import CaseReport, Report, TensorReport
+
+Progress = Callable[[str], None]
+GRADIENTS = ("grad_query", "grad_key", "grad_value")
+LEAK = "poison"
+"""The kind of input whose failure is a leak of masked NaN: suspect rather than wrong, since framework kernels leak it too."""
+
+
+def verify(
+    kernel: str | Callable[..., Any] | Kernel,
+    definition: Definition,
+    *,
+    dtype: str = "float32",
+    backward: bool = False,
+    shape: str | Shape | None = None,
+    arithmetic: Arithmetic | str | Mapping[str, Any] | None = None,
+    seed: int = 0,
+    layout: str = "bhsd",
+    backward_kernel: str | Callable[..., Any] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Judge a kernel on the default pack of inputs, or on one shape.
+
+    Parameters
+    ----------
+    kernel
+        A function of the calling convention, a built-in name, ``"FILE.py:FUNCTION"`` or ``"MODULE:FUNCTION"``.
+    definition
+        What it should compute; of one that starts from X or tokens, the attention in it.
+    dtype
+        Format of the inputs.
+    backward
+        Judge gradients too.
+    shape
+        ``"B,H,HKV,N,M,D[,DV]"``; by default each kind of input has its own.
+    arithmetic
+        How the kernel computes: a declaration, the name of a preset, or a mapping; by default what the kernel declares.
+    seed
+        The same seed gives the same inputs.
+    layout
+        In which a function takes and returns arrays, ``"bhsd"`` or ``"bshd"``.
+    backward_kernel
+        Where the gradients of a function come from.
+    progress
+        Called with a line of text before each case.
+
+    Raises
+    ------
+    KernelError
+        When the kernel raises, or returns a wrong shape or dtype.
+    UnknownNameError, MissingDependencyError, DefinitionError, ShapeError
+        When there is no such kernel, it cannot run here, or does not compute this definition.
+
+    >>> verify("numpy:flash", Definition(causal="top-left"), shape="1,2,1,2,3,4").verdict
+    'pass'
+    """
+    started = time.perf_counter()
+    subject = resolve(kernel, backward=backward_kernel, layout=layout)
+    wanted = definition.core
+    format = formats.get(dtype).name
+    sizes = Shape.parse(shape) if isinstance(shape, str) else shape
+    declared = declaration(arithmetic)
+    cases, warnings, refused = [], [], []
+    for name, fields in cases_for(wanted, format, seed, sizes).items():
+        ref = Reference(wanted, fields)
+        reason = subject.unsupported(ref.call)
+        if reason is not None:
+            refused.append(f"{name}: {reason}")
+            continue
+        if backward and not subject.has_backward(ref.call):
+            raise DefinitionError(f"{subject.name} has no backward: give it one (--backward-kernel), or judge the forward alone")
+        if progress is not None:
+            progress(f"{subject.name} {format} {name}")
+        cases.append(run_case(subject, ref, name, backward=backward, arithmetic=declared))
+    if not cases:
+        raise DefinitionError(f"{subject.name} does not compute this definition: {refused[0].partition(': ')[2]}")
+    if refused:
+        warnings.append(f"not judged on {'; '.join(refused)}")
+    warnings += remarks(cases, definition, backward=backward)
+    options = {"dtype": format, "backward": backward, "shape": str(sizes) if sizes else None, "seed": seed, "layout": layout}
+    replay = f"{definition!r}.verify({subject.name!r}, {', '.join(f'{k}={v!r}' for k, v in options.items() if v)})"
+    return _report(subject.name, wanted, cases, warnings, replay, started)
+
+
+def verify_recorded(
+    source: str | Mapping[str, Any],
+    definition: Definition,
+    *,
+    arithmetic: Arithmetic | str | Mapping[str, Any] | None = None,
+    layout: str = "bhsd",
+) -> Report:
+    """Judge tensors that a kernel gave, from a file or under field names, instead of running anything.
+
+    Parameters
+    ----------
+    source
+        A ``.npz`` or ``.safetensors`` file, or arrays by field name: ``query key value out`` and what else there is of ``lse
+        grad_out grad_lse grad_query grad_key grad_value attn_mask sinks`` and the other fields of the definition.
+    definition, arithmetic, layout
+        As for :func:`verify`. Nothing declared: a tiled kernel of the inputs' dtype.
+
+    Raises
+    ------
+    FileFormatError
+        When the file cannot be read, lacks a tensor, or holds tensors that fit neither each other nor the definition.
+    """
+    started = time.perf_counter()
+    name = source if isinstance(source, str) else "arrays"
+    tensors = read_tensors(source) if isinstance(source, str) else {k: to_numpy(v, k) for k, v in source.items() if v is not None}
+    tensors = _laid_out(tensors, layout)
+    missing = [n for n in ("query", "key", "value", "out") if n not in tensors]
+    if (missing and any(n in missing for n in ("query", "key", "value"))) or not set(tensors) & {"out", "lse", *GRADIENTS}:
+        raise FileFormatError(f"{name}: lacks {', '.join(missing)}; it holds {', '.join(sorted(tensors)) or 'nothing'}")
+    wanted = definition.core
+    known = INPUT_FIELDS | set(wanted.unbound)
+    inputs = {k: a for k, a in tensors.items() if k in known and k not in ("out", "lse")}
+    outputs = {k: a for k, a in tensors.items() if k in ("out", "lse") or (k.startswith("grad_") and k not in INPUT_FIELDS)}
+    try:
+        ref = Reference(wanted, inputs)
+        subject = _Recorded(name, outputs)
+        case = run_case(
+            subject, ref, "recorded", backward=any(k.startswith("grad_") for k in outputs), arithmetic=declaration(arithmetic)
+        )
+    except (ShapeError, KernelError) as error:
+        raise FileFormatError(f"{name}: {error}") from error
+    warnings = [f"{name} holds {k!r}, which is not judged" for k in sorted(set(tensors) - set(inputs) - set(outputs))]
+    warnings += remarks([case], definition, backward=True)
+    replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"
+    return _report(name, wanted, [case], warnings, replay, started)
+
+
+def declaration(given: Arithmetic | str | Mapping[str, Any] | None) -> Arithmetic | None:
+    """An arithmetic from what a user gives for one: itself, the name of a preset, or a mapping."""
+    if given is None or isinstance(given, Arithmetic):
+        return given
+    return arithmetics.get(given) if isinstance(given, str) else Arithmetic.from_dict(given)
+
+
+def run_case(kernel: Kernel, ref: Reference, name: str, *, backward: bool, arithmetic: Arithmetic | None = None) -> CaseReport:
+    """One kernel on one input.
+
+    Raises
+    ------
+    KernelError
+        When it raises or returns something else than the convention asks for.
+    """
+    call = ref.call
+    declared = arithmetic or kernel.arithmetic(call)
+    out = _run(kernel, lambda: kernel.forward(_copied(call)))
+    b, h, n, _ = call.query.shape
+    shapes = {"out": (b, h, n, call.value.shape[3]), "lse": (b, h, n)}
+    dtypes = {"out": formats.get(declared.output).dtype}
+    outputs = checked(kernel.name, out, shapes, dtypes)
+    judged = {k: a for k, a in outputs.items() if k == "out" or ref.definition.lse}
+    tensors = judge_forward(ref, judged, declared)
+    if backward:
+        tensors += _gradients(kernel, ref, outputs, declared)
+    return CaseReport(
+        case=name,
+        kernel=kernel.name,
+        dtype=str(call.dtype),
+        shape=call.shape,
+        definition=ref.definition.conventions(),
+        arithmetic=declared.to_dict(),
+        tensors=tuple(_marked(kernel, call, t, name) for t in tensors),
+        leak=name == LEAK,
+    )
+
+
+def _gradients(kernel: Kernel, ref: Reference, outputs: Tensors, declared: Arithmetic) -> list[TensorReport]:
+    call = ref.call
+    given = {"grad_out": call.fields["grad_out"]}
+    takes = kernel.takes(call, outputs)
+    pool = {**outputs, **{k: call.fields[k] for k in ("grad_lse",) if k in call.fields}}
+    given |= {k: pool[k] for k in takes if k in pool}
+    raw = _run(kernel, lambda: kernel.backward(_copied(call), {k: a.copy() for k, a in given.items()}))
+    inputs = {f"grad_{k}": a for k, a in call.fields.items() if not k.startswith("grad_")}
+    raw = {k: _reshaped(a, inputs[k].shape) if k in inputs else a for k, a in raw.items()}
+    dtype = formats.get(declared.output).dtype
+    grads = checked(kernel.name, raw, {k: a.shape for k, a in inputs.items()}, dict.fromkeys(GRADIENTS, dtype))
+    absent = [k for k in GRADIENTS if k not in grads]
+    if absent and not isinstance(kernel, _Recorded):
+        raise KernelError(f"{kernel.name}: its backward gave no {', '.join(absent)}")
+    return judge_backward(ref, grads, declared, saved=outputs if {"out", "lse"} <= takes else None, with_lse="grad_lse" in takes)
+
+
+def _reshaped(a: Array, shape: tuple[int, ...]) -> Array:
+    """A gradient of something that was handed over with axes of size 1 added."""
+    return (
+        a.reshape(shape)
+        if a.size == int(np.prod(shape)) and tuple(x for x in a.shape if x > 1) == tuple(x for x in shape if x > 1)
+        else a
+    )
+
+
+def _copied(call: Call) -> Call:
+    """The same call on copies, so that a kernel that writes into its inputs changes nothing here."""
+    return Call(call.definition, {k: np.array(a, copy=True) for k, a in call.fields.items()})
+
+
+def _run(kernel: Kernel, function: Callable[[], Tensors]) -> Tensors:
+    try:
+        return function()
+    except SymattnError:
+        raise
+    except Exception as error:
+        raise KernelError(f"{kernel.name} raised {type(error).__name__}: {error}") from error
+
+
+def _marked(kernel: Kernel, call: Call, t: TensorReport, case: str) -> TensorReport:
+    """A failing tensor with the reason of a known deviation, where the ledger has one."""
+    if t.verdict != "fail":
+        return t
+    for row in kernel.known:
+        if t.name in row.tensors and row.when(call):
+            return TensorReport(t.name, t.comparison, known=row.reason, staged=t.staged)
+    return t
+
+
+def remarks(cases: list[CaseReport], definition: Definition, *, backward: bool) -> list[str]:
+    """What a reader should know about the strength of a run."""
+    found = []
+    if definition.start != "qkv":
+        found.append("judged on given query, key and value: projections and embeddings of the definition are not the kernel's")
+    if definition.lse and not any(t.name == "lse" for c in cases for t in c.tensors):
+        found.append("the kernel gives no log-sum-exp: an error that a whole row shares shows less in the output alone")
+    vacuous = sorted({c.case for c in cases for t in c.tensors if t.comparison.unbounded})
+    if vacuous:
+        found.append(
+            f"the declared arithmetic promises nothing for some elements of {', '.join(vacuous)}: they pass whatever they are"
+        )
+    leaking = [c.case for c in cases if c.leak and any(t.verdict == "fail" and not t.known for t in c.tensors)]
+    if leaking:
+        found.append("NaN in masked keys or values reaches results: masked entries are multiplied by 0 and not left out")
+    return found
+
+
+def _report(
+    name: str, definition: Definition, cases: list[CaseReport], warnings: list[str], replay: str, started: float
+) -> Report:
+    return Report(
+        kernel=name,
+        definition=cases[0].definition,
+        arithmetic=cases[0].arithmetic,
+        cases=tuple(cases),
+        warnings=tuple(warnings),
+        replay=replay,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _laid_out(tensors: Mapping[str, Array], layout: str) -> dict[str, Array]:
+    """Recorded tensors in the layout ``bhsd``."""
+    if layout not in ("bhsd", "bshd"):
+        raise UnknownNameError(f"no layout {layout!r}. {nearest(layout, ('bhsd', 'bshd'))}")
+    turned = {"query", "key", "value", "out"}
+    turned |= {"grad_" + n for n in turned}
+    if "query" in tensors and tensors["query"].ndim == 2:  # a single head without batch
+        alone = turned | {"lse", "grad_lse"}
+        return {k: a[None, None] if k in alone and a.ndim <= 2 else a for k, a in tensors.items()}
+    swap = layout == "bshd"
+    return {k: a.swapaxes(1, 2) if swap and k in turned and a.ndim == 4 else a for k, a in tensors.items()}
+
+
+class _Recorded(Kernel):
+    """Tensors that were computed elsewhere, as a kernel that returns them."""
+
+    def __init__(self, name: str, outputs: Mapping[str, Array]) -> None:
+        self.name, self.outputs = name, outputs
+
+    def arithmetic(self, call: Call) -> Arithmetic:
+        """A tiled kernel of the inputs' dtype."""
+        return arithmetics.default_for(call.dtype)
+
+    def forward(self, call: Call) -> Tensors:
+        """What was recorded."""
+        return {k: a for k, a in self.outputs.items() if k in ("out", "lse")}
+
+    def takes(self, call: Call, outputs: Mapping[str, Array]) -> frozenset[str]:
+        """Whatever there is."""
+        return frozenset({k for k in ("out", "lse") if k in outputs} | ({"grad_lse"} & set(call.fields)))
+
+    def backward(self, call: Call, given: Mapping[str, Array]) -> Tensors:
+        """What was recorded."""
+        return {k: a for k, a in self.outputs.items() if k.startswith("grad_")}

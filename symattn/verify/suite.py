@@ -1,0 +1,122 @@
+"""The default set: every kernel that can run here, on definitions and inputs that conventions and arithmetic show on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from symattn.definition import Definition
+from symattn.errors import KernelError
+from symattn.verify.inputs import KINDS, Shape, fields_for, fitted
+from symattn.verify.judge import declaration, run_case
+from symattn.verify.kernels.base import Kernel
+from symattn.verify.kernels.registry import BUILT_IN
+from symattn.verify.reference import Reference
+from symattn.verify.report import CaseReport, Report
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the default set: a definition, the kind of numbers, and the dtypes that it is run in."""
+
+    name: str
+    definition: Definition
+    kind: str
+    dtypes: tuple[str, ...]
+
+
+ROWS: tuple[Row, ...] = (
+    Row("plain", Definition(), "normal", ("float64", "float32", "float16", "bfloat16")),
+    Row("causal", Definition(causal="top-left"), "normal", ("float32", "bfloat16")),
+    Row("causal, bottom-right", Definition(causal="bottom-right"), "tall", ("float32", "bfloat16")),
+    Row("causal, ties", Definition(causal="top-left"), "integers", ("float32", "float16")),
+    Row("window", Definition(causal="bottom-right", window=(3, 0)), "normal", ("float32",)),
+    Row("boolean mask", Definition(attn_mask="boolean"), "normal", ("float32", "bfloat16")),
+    Row("additive mask", Definition(attn_mask="additive"), "normal", ("float32",)),
+    Row("softcap", Definition(causal="top-left", softcap=Fraction(2)), "large", ("float32", "bfloat16")),
+    Row("sink", Definition(causal="bottom-right", sink=True), "tall", ("float32", "bfloat16")),
+    Row("ALiBi", Definition(causal="bottom-right", alibi=True), "normal", ("float32", "bfloat16")),
+    Row("scale", Definition(scale="1/4"), "large", ("float64", "float32")),
+    Row("scores at -200", Definition(), "deep", ("float32", "float16")),
+)
+"""The default set."""
+
+COMPILES: dict[str, frozenset[str]] = {"jax:dot_product_attention": frozenset({"plain", "causal"})}
+"""Kernels that are compiled for every shape and dtype, which takes seconds, and the rows that they run."""
+
+
+def verify_all(
+    definition: Definition | None = None,
+    *,
+    dtype: str | None = None,
+    shape: str | Shape | None = None,
+    seed: int = 0,
+    arithmetic: str | None = None,
+    backward: bool = True,
+    kernels: Iterable[Kernel] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Judge all kernels that can run here, forward and backward.
+
+    Parameters
+    ----------
+    definition
+        Judge them on this definition, on the whole pack of inputs; by default on the default set.
+    dtype, shape, seed, arithmetic
+        As for :func:`symattn.verify.judge.verify`; by default each row has its own dtypes.
+    backward
+        Judge gradients of those kernels that have them.
+    kernels
+        By default the built-in ones.
+    progress
+        Called with a line of text before each case.
+    """
+    started = time.perf_counter()
+    subjects = tuple(BUILT_IN.values() if kernels is None else kernels)
+    rows = ROWS if definition is None else tuple(Row(k.name, definition.core, k.name, ("float32",)) for k in KINDS)
+    sizes = Shape.parse(shape) if isinstance(shape, str) else shape
+    kinds = {k.name: k for k in KINDS}
+    skipped = [f"{k.name}: {reason}" for k in subjects if (reason := k.missing())]
+    able = [k for k in subjects if not k.missing()]
+    refused: dict[str, list[str]] = {}
+    cases: list[CaseReport] = []
+    for row in rows:
+        kind = kinds[row.kind]
+        for name in (dtype,) if dtype else row.dtypes:
+            fields = fields_for(row.definition, sizes or fitted(row.definition, kind.shape), name, seed, kind)
+            ref = Reference(row.definition, fields)
+            if not kind.applies(ref.call):
+                continue
+            for kernel in able:
+                if definition is None and row.name not in COMPILES.get(kernel.name, {row.name}):
+                    continue
+                if kernel.unsupported(ref.call) is not None:
+                    refused.setdefault(kernel.name, []).append(row.name if kernel.takes_dtype(name) else name)
+                    continue
+                if progress is not None:
+                    progress(f"{kernel.name} {name} {row.name}")
+                cases.append(_case(kernel, ref, row.name, backward, arithmetic))
+    skipped += [f"{k} does not compute {', '.join(dict.fromkeys(names))}" for k, names in refused.items()]
+    replay = f"symattn.verify.suite.verify_all(seed={seed})"
+    return Report(None, {}, {}, tuple(cases), replay, skipped=tuple(skipped), seconds=time.perf_counter() - started)
+
+
+def _case(kernel: Kernel, ref: Reference, name: str, backward: bool, arithmetic: str | None) -> CaseReport:
+    call = ref.call
+    try:
+        wanted = backward and kernel.has_backward(call)
+        return run_case(kernel, ref, name, backward=wanted, arithmetic=declaration(arithmetic))
+    except KernelError as error:
+        reasons = [row.reason for row in kernel.known if not row.tensors and row.when(call)]
+        return CaseReport(
+            case=name,
+            kernel=kernel.name,
+            dtype=str(call.dtype),
+            shape=call.shape,
+            definition=ref.definition.conventions(),
+            arithmetic={},
+            error=str(error),
+            known=reasons[0] if reasons else None,
+        )
