@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from symattn.definition import Definition
-from symattn.derivation.examples import Array, Example
+from symattn.derivation.examples import ARRAYS, Array, Example
 from symattn.errors import DefinitionError, InputValueError, ShapeError
 from symattn.fields import field_of
 from symattn.numbers import exact_array
@@ -29,14 +29,14 @@ def definition_of(example: Example, definition: Definition | None = None) -> Def
 
     >>> from symattn.derivation.examples import load
     >>> definition_of(load("two-words-causal"))
-    Definition(start='tokens', causal='top-left', lse=False)
+    Definition(start='tokens', causal='top-left')
     """
     own = dict(example.fields)
     changed = dict(definition.changed) if definition is not None else {}
     for structural in ("start", "cross", "output_projection"):
         changed.pop(structural, None)
     try:
-        return Definition.of(**{"lse": False, **own, **changed})
+        return Definition.of(**{**own, **changed})
     except DefinitionError as why:
         raise DefinitionError(f"{example.name}: [definition]: {why}") from why
 
@@ -58,7 +58,9 @@ def inputs_of(example: Example, program: Program) -> tuple[dict[str, Array], dic
         if key in fields:
             given[fields[key]] = _fitted(key, array, program.shapes[fields[key]], example)
         elif key not in ("grad_out",):
-            raise InputValueError(f"{example.name}: {key}: this definition reads no such input; it reads {', '.join(sorted(fields))}")
+            raise InputValueError(
+                f"{example.name}: {key}: this definition reads no such input; it reads {', '.join(sorted(fields))}"
+            )
     shapes = {n: a.shape for n, a in given.items()}
     known = _known_sizes(program, shapes, example)
     for name in WEIGHTS:
@@ -67,13 +69,21 @@ def inputs_of(example: Example, program: Program) -> tuple[dict[str, Array], dic
     seeds = {n for n in program.inputs if n.startswith("d") and n[1:] in program}
     missing = [n for n in program.inputs if n not in given and n not in seeds]
     if missing:
-        keys = ", ".join(field_of(n) for n in missing)
-        raise InputValueError(f"{example.name}: missing: {keys}; the definition reads {', '.join(sorted(fields))}")
+        raise InputValueError(f"{example.name}: missing: {_keys(missing)}; this definition reads {_keys(program.inputs)}")
     try:
         sizes = find_sizes(program, {n: a.shape for n, a in given.items()}, known)
     except ShapeError as why:
         raise ShapeError(f"{example.name}: {why}") from why
     return given, sizes
+
+
+def _key(field: str) -> str:
+    """The key of a TOML file for a field name."""
+    return next((key for key, name in ARRAYS.items() if name == field), field)
+
+
+def _keys(names: Iterable[str]) -> str:
+    return ", ".join(sorted(_key(field_of(n)) for n in names))
 
 
 def _fitted(key: str, array: Array, shape: tuple[sp.Expr, ...], example: Example) -> Array:
@@ -82,7 +92,7 @@ def _fitted(key: str, array: Array, shape: tuple[sp.Expr, ...], example: Example
         array = array[0]
     if array.ndim != len(shape):
         want = "one number" if not shape else f"{len(shape)} axes ({', '.join(map(str, shape))})"
-        raise ShapeError(f"{example.name}: {key}: got an array of shape {array.shape}; this definition takes {want}")
+        raise ShapeError(f"{example.name}: {_key(key)}: got an array of shape {array.shape}; this definition takes {want}")
     return array
 
 
@@ -91,9 +101,8 @@ def _known_sizes(program: Program, shapes: Mapping[str, tuple[int, ...]], exampl
     known: dict[sp.Symbol, int] = {}
 
     def note(size: sp.Expr, length: int, where: str) -> None:
-        if isinstance(size, sp.Symbol):
-            if known.setdefault(size, length) != length:
-                raise ShapeError(f"{example.name}: {where}: has length {length} where {size} is {known[size]} elsewhere")
+        if isinstance(size, sp.Symbol) and known.setdefault(size, length) != length:
+            raise ShapeError(f"{example.name}: {_key(where)}: has length {length} where {size} is {known[size]} elsewhere")
 
     for name, shape in shapes.items():
         for size, length in zip(program.shapes[name], shape, strict=True):
@@ -112,10 +121,11 @@ def _identity(name: str, program: Program, known: Mapping[Any, int], example: Ex
     shape = program.shapes[name]
     lengths = [known[s] if isinstance(s, sp.Symbol) and s in known else int(s) if s.is_Integer else 0 for s in shape]
     if 0 in lengths:
-        raise InputValueError(f"{example.name}: {field_of(name)}: absent, and its shape cannot be seen; give it")
+        raise InputValueError(f"{example.name}: {_key(field_of(name))}: absent, and its shape cannot be seen; give it")
     if lengths[-1] != lengths[-2]:
         raise ShapeError(
-            f"{example.name}: {field_of(name)}: absent, so the identity, but it would have {lengths[-2]} rows and {lengths[-1]} columns; give it"
+            f"{example.name}: {_key(field_of(name))}: absent, so the identity, but it would have {lengths[-2]} rows and "
+            f"{lengths[-1]} columns; give it"
         )
     return np.broadcast_to(exact_array(np.eye(lengths[-1], dtype=int)), tuple(lengths)).copy()
 

@@ -72,6 +72,8 @@ class Grid:
         Where rows and columns were left out (the position after which), or None.
     shape
         The shape of the whole matrix.
+    row_words, column_words
+        The words at the rows and columns that are shown, or nothing. Text of the user.
     """
 
     tensor: str
@@ -81,6 +83,8 @@ class Grid:
     shape: tuple[int, ...]
     skipped_rows: int | None = None
     skipped_columns: int | None = None
+    row_words: tuple[str, ...] = ()
+    column_words: tuple[str, ...] = ()
 
     @property
     def printable(self) -> bool:
@@ -216,6 +220,13 @@ class Derivation:
         from symattn.derivation.html import fragment
 
         return fragment(self)
+
+
+def conventions(d: Derivation) -> list[tuple[str, str]]:
+    """The conventions in words, those that say "none" in one row at the end."""
+    absent = [name for name, value in d.conventions.items() if value == "none"]
+    said = [(name, value) for name, value in d.conventions.items() if value != "none"]
+    return [*said, ("none of these", ", ".join(absent))] if absent else said
 
 
 def _aligned(rows: list[str]) -> str:

@@ -57,8 +57,8 @@ class Example:
     definition
         Fields of the definition that the example asks for, as typed.
     arrays
-        Field name -> object array of exact numbers (``x``, ``query``, ``w_q``, ``memory``, ``grad_out``, ...); free names of a score
-        or mask text that the definition leaves unbound are here too.
+        Field name -> object array of exact numbers (``x``, ``query``, ``w_q``, ``memory``, ``grad_out``, ...); what ``[inputs]``
+        holds (free names of a score or mask text) is here too.
     tokens, memory
         The words at the query positions and at the key positions; empty where the input is no text.
     vocabulary
@@ -139,9 +139,9 @@ def load(source: str | Path) -> Example:
 
 
 def parse(data: bytes, name: str) -> Example:
-    """The example in the bytes of a TOML file; ``name`` is for messages.
+    r"""The example in the bytes of a TOML file; ``name`` is for messages.
 
-    >>> parse(b'Q = [[1, 0.1]]; K = [[1, 0]]'.replace(b"; ", b"\\n") + b'\\nV = [["1/3"]]', "demo").arrays["query"].tolist()
+    >>> parse(b'Q = [[1, 0.1]]\nK = [[1, 0]]\nV = [["1/3"]]', "demo").arrays["query"].tolist()
     [[Fraction(1, 1), Fraction(1, 10)]]
     """
     try:
@@ -234,7 +234,9 @@ class _Reader:
             if len(shape) != 1:
                 raise self.fail(f"embedding.{word}", table[word], "a list of numbers", FileFormatError)
             if shape != lengths[first]:
-                raise self.fail(f"embedding.{word}", f"{shape[0]} numbers", f"{lengths[first][0]} numbers, as many as {first!r} has")
+                raise self.fail(
+                    f"embedding.{word}", f"{shape[0]} numbers", f"{lengths[first][0]} numbers, as many as {first!r} has"
+                )
         return vectors
 
     def rows(self, key: str, words: tuple[str, ...], vectors: Mapping[str, Array]) -> list[int]:

@@ -26,33 +26,63 @@ TABLE: Mapping[str, Naming] = {
     "V": Naming("Values", "Values", "A value is what a position hands over when it is looked at."),
     "scale": Naming("Scale", "Scale", "One factor for all scores."),
     "R": Naming("Raw scores", "Raw scores", "The dot product of a query and a key: the better they match, the larger it is."),
-    "S": Naming("Scaled scores", "Scaled scores", "One factor for all scores, so that their spread does not grow with the dimension."),
+    "S": Naming("Scaled scores", "Scaled scores", "One factor keeps the spread of the scores from growing with the dimension."),
     "A": Naming("Capped scores", "Capped scores", "Large scores are bent towards a bound that they never pass."),
     "Z": Naming("Final scores", "Final scores", "What the variant adds to the scores before the softmax sees them."),
     "slope": Naming("Slopes", "Slopes", "How fast a head's attention falls off with distance."),
-    "m": Naming("Row maximum", "Row maxima", "Taken off the scores before the exponential, so that nothing overflows; it cancels in the weights."),
-    "m0": Naming("Row maximum of the keys", "Row maxima of the keys", "The largest score of the row, before the sink is looked at."),
+    "m": Naming(
+        "Row maximum", "Row maxima", "Taken off before the exponential, so that nothing overflows; it cancels in the weights."
+    ),
+    "m0": Naming(
+        "Row maximum of the keys", "Row maxima of the keys", "The largest score of the row, before the sink is looked at."
+    ),
     "E": Naming("Exponentials", "Exponentials", "The exponential makes every score positive and keeps their order."),
     "E0": Naming("Exponential of the sink", "Exponentials of the sink", "The sink takes part like a key, but has no value row."),
     "lk": Naming("Sum over the keys", "Sums over the keys", "The share of the keys in the normaliser."),
     "l": Naming("Normaliser", "Normalisers", "The sum by which a row of exponentials is divided."),
-    "P": Naming("Attention weights", "Attention weights", "The softmax turns a row of scores into weights between 0 and 1: how much each key is looked at."),
+    "P": Naming(
+        "Attention weights",
+        "Attention weights",
+        "The softmax turns a row of scores into weights between 0 and 1, one for each key.",
+    ),
     "P0": Naming("Weight of the sink", "Weights of the sink", "What the sink takes of the row; it hands over nothing."),
-    "Pd": Naming("Weights after dropout", "Weights after dropout", "Dropped weights are 0, kept ones are enlarged to make up for them."),
+    "Pd": Naming(
+        "Weights after dropout", "Weights after dropout", "Dropped weights are 0, kept ones are enlarged to make up for them."
+    ),
     "cnt": Naming("Number of visible keys", "Numbers of visible keys", "A query that sees no key needs a convention of its own."),
     "N": Naming("Empty rows", "Empty rows", "The output of a query without keys is not a number, by convention."),
     "U": Naming("Empty rows", "Empty rows", "The output of a query without keys is the mean of all values, by convention."),
-    "O0": Naming("Weighted sum of the values", "Weighted sums of the values", "Each value row counts by its weight; nothing where no key is visible."),
+    "O0": Naming(
+        "Weighted sum of the values",
+        "Weighted sums of the values",
+        "Each value row counts by its weight; nothing where no key is visible.",
+    ),
     "O": Naming("Context vector", "Context vectors", "The sum of the value rows, each multiplied by its weight."),
     "L": Naming("Log-sum-exp", "Log-sum-exp", "The logarithm of the normaliser: kernels keep it to find the weights again."),
     "Y": Naming("Output", "Outputs", "The results of all heads, combined by one more weight matrix."),
-    "D": Naming("Row sums", "Row sums", "What all weights of a row share; it is taken off because the weights of a row cannot all grow."),
-    "dP": Naming("Gradient of the weights", "Gradient of the weights", "How the loss changes with each attention weight, the others held."),
-    "dS": Naming("Gradient of the scaled scores", "Gradient of the scaled scores", "The softmax passes on a gradient weighted by P, minus what the row has in common."),
-    "dO": Naming("Gradient of the context vectors", "Gradient of the context vectors", "How the loss changes with each context vector."),
-    "dX": Naming("Gradient of the embedded words", "Gradient of the embedded words", "The shares of all places where the input is used, added up."),
-    "dEmb": Naming("Gradient of the embedding table", "Gradient of the embedding table", "A word's row collects the gradients of all its positions."),
-}  # fmt: skip
+    "D": Naming("Row sums", "Row sums", "What all weights of a row share; it is taken off because they cannot all grow."),
+    "dP": Naming(
+        "Gradient of the weights", "Gradient of the weights", "How the loss changes with each attention weight, the others held."
+    ),
+    "dS": Naming(
+        "Gradient of the scaled scores",
+        "Gradient of the scaled scores",
+        "The softmax passes the gradient on in proportion to P, minus what the row shares.",
+    ),
+    "dO": Naming(
+        "Gradient of the context vectors", "Gradient of the context vectors", "How the loss changes with each context vector."
+    ),
+    "dX": Naming(
+        "Gradient of the embedded words",
+        "Gradient of the embedded words",
+        "The shares of all places where the input is used, added up.",
+    ),
+    "dEmb": Naming(
+        "Gradient of the embedding table",
+        "Gradient of the embedding table",
+        "A word's row collects the gradients of all its positions.",
+    ),
+}
 INPUTS: Mapping[str, str] = {
     "X": "embedded words",
     "C": "memory",
@@ -75,17 +105,38 @@ def naming(s: Statement, followed: bool) -> tuple[str, str]:
         row = TABLE[s.name]
         return (row.one if followed else row.many), row.reason
     if s.name.startswith("d") and len(s.name) > 1:
-        inner = s.name[1:]
-        title = TABLE[inner].many if inner in TABLE else INPUTS.get(inner, inner)
-        return f"Gradient of the {title[0].lower() + title[1:] if len(title) > 1 else title}", _reason(s, "gradient")
+        inner, _, through = s.name[1:].partition("_")
+        if through and inner in {*TABLE, *INPUTS}:
+            return f"{naming_of_gradient(inner)}: the share through {through}", _reason(s, "share")
+        return naming_of_gradient(s.name[1:]), _reason(s, "gradient")
     return f"Tensor {s.name}", _reason(s, "value")
+
+
+def naming_of_gradient(inner: str) -> str:
+    """The name of the gradient of a tensor.
+
+    >>> naming_of_gradient("V"), naming_of_gradient("WQ")
+    ('Gradient of the values', 'Gradient of the query weights')
+    """
+    title = TABLE[inner].many if inner in TABLE else INPUTS.get(inner, inner)
+    return f"Gradient of the {title[0].lower() + title[1:] if len(title) > 1 else title}"
 
 
 def _reason(s: Statement, what: str) -> str:
     """A sentence read off the form of a statement."""
     sources = sorted({name_of(x) for x in reads(s.expr)})
+    if what != "value" and sources and all(x.startswith(s.name + "_") for x in sources):
+        return TABLE["dX"].reason
+    if what != "value" and s.over:
+        return "Every place where it is used passes back a share, and the shares are added up."
     if s.over and s.reduce == "sum":
-        return f"The {what} collects all places where {', '.join(sources)} meet." if len(sources) > 1 else f"A sum of {sources[0]}." if sources else "A count."
+        return (
+            f"A sum of products of {' and '.join(sources)}."
+            if len(sources) > 1
+            else f"A sum of {sources[0]}."
+            if sources
+            else "A count."
+        )
     if s.over:
         return f"The {'largest' if s.reduce == 'max' else 'product'} of {', '.join(sources)}."
     return f"Element by element from {', '.join(sources)}." if sources else "A constant."

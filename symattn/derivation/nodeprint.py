@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from symattn.derivation.exactvalue import Exact
-from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum
+from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum, terminating
 from symattn.derivation.unicodemath import unicode_math
 from symattn.readings.latex import LATEX, Letters
 from symattn.readings.latex import Style as Typesetting
@@ -20,9 +20,9 @@ from symattn.readings.latex import Style as Typesetting
 FRACTION = r"\frac"
 SUM, PRODUCT, POWER, ATOM = range(4)
 SPECIAL = {"nan": (r"\mathrm{NaN}", "NaN"), "oo": (r"\infty", "∞"), "-oo": (r"-\infty", "-∞")}
-LATEX_NAMES = {"log": r"\ln", "tanh": r"\tanh", "Max": r"\max", "Min": r"\min", "sin": r"\sin", "cos": r"\cos"}
+LATEX_NAMES = {"log": r"\log", "tanh": r"\tanh", "Max": r"\max", "Min": r"\min", "sin": r"\sin", "cos": r"\cos"}
 RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-TEXT_NAMES = {"log": "ln", "Max": "max", "Min": "min", "Abs": "abs"}
+TEXT_NAMES = {"Max": "max", "Min": "min", "Abs": "abs"}
 
 
 @dataclass(frozen=True)
@@ -57,21 +57,6 @@ class Style:
         return above, below
 
 
-def terminating(x: Fraction) -> str | None:
-    """The decimal expansion of ``x`` where it ends within 12 places, otherwise None.
-
-    >>> terminating(Fraction(-1, 8)), terminating(Fraction(1, 3))
-    ('-0.125', None)
-    """
-    if x.denominator == 1:
-        return str(x.numerator)
-    for k in range(1, 13):
-        if 10**k % x.denominator == 0:
-            n = abs(x.numerator) * (10**k // x.denominator)
-            return f"{'-' if x < 0 else ''}{n // 10**k}.{n % 10**k:0{k}d}"
-    return None
-
-
 def latex(node: Node, style: Style | None = None) -> str:
     r"""The tree as LaTeX.
 
@@ -92,6 +77,16 @@ def text(node: Node, style: Style | None = None) -> str:
     'e^(10/√3)'
     """
     return _Text(style or Style()).write(node)[0]
+
+
+def latex_pieces(node: Node, style: Style | None = None) -> list[str]:
+    """The tree as LaTeX, torn where a line may be broken: before the signs of its outermost sum."""
+    return _Latex(style or Style()).pieces(node)
+
+
+def text_pieces(node: Node, style: Style | None = None) -> list[str]:
+    """The tree as text, torn at the same places as :func:`latex_pieces` does."""
+    return _Text(style or Style()).pieces(node)
 
 
 def latex_decimal(digits: str) -> str:
@@ -148,6 +143,28 @@ class _Printer(ABC):
             parts.append(("- " if sign < 0 else "+ ") + body if parts else ("-" if sign < 0 else "") + body)
         return " ".join(parts), SUM
 
+    def pieces(self, node: Node) -> list[str]:
+        if isinstance(node, Sum) and (len(node.terms) > 1 or node.terms[0][0] > 0):
+            found = []
+            for k, (sign, term) in enumerate(node.terms):
+                body = self.at(term, PRODUCT)
+                found.append((("- " if sign < 0 else "+ ") if k else "-" if sign < 0 else "") + body)
+            return found
+        if (
+            isinstance(node, Product)
+            and len(node.factors) > 1
+            and isinstance(node.factors[-1], Sum)
+            and len(node.factors[-1].terms) > 2
+        ):
+            inner = self.pieces(node.factors[-1])
+            inner[0] = self.before_bracket(node.factors[:-1]) + "(" + inner[0]
+            inner[-1] += ")"
+            return inner
+        return [self.write(node)[0]]
+
+    @abstractmethod
+    def before_bracket(self, factors: tuple[Node, ...]) -> str: ...
+
     @abstractmethod
     def number(self, node: Num) -> tuple[str, int]: ...
 
@@ -175,6 +192,9 @@ class _Printer(ABC):
 
 
 class _Latex(_Printer):
+    def before_bracket(self, factors: tuple[Node, ...]) -> str:
+        return r" \cdot ".join(self.at(f, PRODUCT) for f in factors) + " " + r"\cdot "
+
     def brackets(self, body: str) -> str:
         return rf"\left({body}\right)" if "\\frac" in body or "\\sum" in body else f"({body})"
 
@@ -230,6 +250,10 @@ class _Latex(_Printer):
 
 
 class _Text(_Printer):
+    def before_bracket(self, factors: tuple[Node, ...]) -> str:
+        head, *rest = factors
+        return "·".join([self.at(head, PRODUCT), *(self.at(f, POWER) for f in rest)]) + "·"
+
     def number(self, node: Num) -> tuple[str, int]:
         if node.number.special:
             return SPECIAL[node.number.special][1], SUM if node.number.special == "-oo" else ATOM
@@ -239,8 +263,8 @@ class _Text(_Printer):
         return f"{x.numerator}/{x.denominator}", SUM if x < 0 else PRODUCT
 
     def item(self, node: Item) -> tuple[str, int]:
-        subscript = ",".join(str(k + 1) for k in node.index)
-        letter = unicode_math(self.style.name(node.tensor))
+        above, subscript = self.style.subscripts(node.tensor, node.index)
+        letter = unicode_math(self.style.name(node.tensor, "", above))
         return f"{letter}[{subscript}]" if subscript else letter, ATOM
 
     def decimal(self, digits: str) -> str:

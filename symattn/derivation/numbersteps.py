@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import lcm
 from typing import TypeAlias
 
 from symattn.derivation import exactvalue as ev
@@ -146,8 +147,10 @@ def quotient(over: Node, under: Iterable[Node], dot: bool = True) -> Node:
     return Quotient(over, product(u, dot)) if u else over
 
 
-def tree(value: Exact) -> Node:
+def tree(value: Exact, decimals: bool = False) -> Node:
     """The display of an exact value: terms in their order, over a common denominator where all terms have the same one.
+
+    With ``decimals`` a coefficient whose decimal expansion ends stays one number (``4.1/sqrt(2)``), otherwise it is a fraction.
 
     >>> tree(ev.divide(ev.rational(10), ev.sqrt(ev.rational(3)))) == Quotient(number(10), Apply("sqrt", (number(3),)))
     True
@@ -156,9 +159,10 @@ def tree(value: Exact) -> Node:
         return Num(value)
     shared = _shared_denominator(value)
     if shared and len(value.terms) > 1:
-        top = Exact(tuple((c, tuple((g, p) for g, p in m if p > 0)) for c, m in value.terms))
-        return Quotient(tree(top), product(_factors(shared), dot=False))
-    terms = tuple((-1 if c < 0 else 1, _term(abs(c), m)) for c, m in value.terms)
+        below = 1 if decimals else lcm(*(c.denominator for c, _ in value.terms))
+        top = Exact(tuple((c * below, tuple((g, p) for g, p in m if p > 0)) for c, m in value.terms))
+        return quotient(tree(top, decimals), [*([number(below)] if below > 1 else []), *_factors(shared, decimals)], dot=False)
+    terms = tuple((-1 if c < 0 else 1, _term(abs(c), m, decimals)) for c, m in value.terms)
     return terms[0][1] if len(terms) == 1 and terms[0][0] > 0 else Sum(terms)
 
 
@@ -170,17 +174,34 @@ def _shared_denominator(value: Exact) -> tuple[tuple[ev.Generator, int], ...]:
     return tuple((g, -p) for g, p in value.terms[0][1] if p < 0)
 
 
-def _term(c: Fraction, m: ev.Monomial) -> Node:
-    above = _factors([(g, p) for g, p in m if p > 0])
-    below = _factors([(g, -p) for g, p in m if p < 0])
-    if c.numerator != 1 or not above:
-        above = [number(c.numerator), *above]
-    if c.denominator != 1:
-        below = [number(c.denominator), *below]
+def _term(c: Fraction, m: ev.Monomial, decimals: bool) -> Node:
+    above = _factors([(g, p) for g, p in m if p > 0], decimals)
+    below = _factors([(g, -p) for g, p in m if p < 0], decimals)
+    whole = decimals and terminating(c) is not None
+    over, under = (c, 1) if whole else (Fraction(c.numerator), c.denominator)
+    if over != 1 or not above:
+        above = [number(over), *above]
+    if under != 1:
+        below = [number(under), *below]
     return quotient(product(above, dot=False), below, dot=False)
 
 
-def _factors(powers: Iterable[tuple[ev.Generator, int]]) -> list[Node]:
+def terminating(x: Fraction) -> str | None:
+    """The decimal expansion of ``x`` where it ends within 12 places, otherwise None.
+
+    >>> terminating(Fraction(-1, 8)), terminating(Fraction(1, 3))
+    ('-0.125', None)
+    """
+    if x.denominator == 1:
+        return str(x.numerator)
+    for k in range(1, 13):
+        if 10**k % x.denominator == 0:
+            n = abs(x.numerator) * (10**k // x.denominator)
+            return f"{'-' if x < 0 else ''}{n // 10**k}.{n % 10**k:0{k}d}"
+    return None
+
+
+def _factors(powers: Iterable[tuple[ev.Generator, int]], decimals: bool) -> list[Node]:
     """Generators with positive powers as nodes, roots first."""
     found: list[Node] = []
     for g, p in sorted(powers, key=lambda gp: 0 if isinstance(gp[0], ev.Root) else 1):
@@ -188,11 +209,11 @@ def _factors(powers: Iterable[tuple[ev.Generator, int]]) -> list[Node]:
         if isinstance(g, ev.Root):
             base = Apply("sqrt", (number(g.radicand),))
         elif isinstance(g, ev.Call) and g.name == "pow":
-            base = Power(tree(g.args[0]), tree(g.args[1]))
+            base = Power(tree(g.args[0], decimals), tree(g.args[1], decimals))
         elif isinstance(g, ev.Call):
-            base = Apply(g.name, tuple(tree(a) for a in g.args), ev.generator(g))
+            base = Apply(g.name, tuple(tree(a, decimals) for a in g.args), ev.generator(g))
         elif isinstance(g, ev.Group):
-            base = tree(g.body)
+            base = tree(g.body, decimals)
         else:
             base = Item(g.tensor, g.index, ev.generator(g))
         found.append(base if p == 1 else Power(base, number(p)))

@@ -1,4 +1,4 @@
-"""A program made ready to be shown: constants put in place, row maxima that cancel left out, helpers grouped into the step they serve.
+"""A program made ready to be shown: constants put in place, row maxima that cancel left out, helpers grouped into steps.
 
 None of this changes what the outputs are; :func:`without_maxima` relies on the claim ``range_only``, which says so.
 """

@@ -1,7 +1,7 @@
 r"""LaTeX formulas as one line of Unicode text: ``\frac{Q K^{\top}}{\sqrt{d_k}}`` becomes ``Q Kᵀ/√d_k``.
 
 Only the mathematics that symattn itself writes is understood; an unknown macro is an error, so that no formula is ever shown
-with a piece missing. Subscripts become brackets, as in code: ``R_{ij}`` is ``R[i,j]``.
+with a piece missing. Subscripts of tensors become brackets, as in code: ``R_{ij}`` is ``R[i,j]``.
 """
 
 from __future__ import annotations
@@ -11,25 +11,29 @@ from collections.abc import Mapping
 
 from symattn.errors import InputValueError
 
-GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "varepsilon": "ε", "epsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ",
+SIGNS: Mapping[str, str] = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "varepsilon": "ε", "epsilon": "ε", "zeta": "ζ", "eta": "η",
+    "theta": "θ",
     "iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ",
     "upsilon": "υ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω", "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ",
-    "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ", "Upsilon": "Υ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω",
-}  # fmt: skip
-SIGNS: Mapping[str, str] = {
-    **GREEK,
-    "cdot": "·", "times": "×", "circ": "∘", "odot": "⊙", "oplus": "⊕", "le": "≤", "ge": "≥", "lt": "<", "gt": ">", "ne": "≠",
-    "approx": "≈", "infty": "∞", "ell": "ℓ", "quad": "   ", "qquad": "      ", "thinspace": " ", ",": " ", ";": " ", ":": " ", " ": " ",
-    "in": "∈", "to": "→", "mapsto": "↦", "land": "∧", "lor": "∨", "neg": "¬", "dots": "…", "ldots": "…", "cdots": "⋯", "vdots": "⋮",
+    "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ", "Upsilon": "Υ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω", "ell": "ℓ", "infty": "∞",
+    "cdot": "·", "times": "×", "circ": "∘", "odot": "⊙", "le": "≤", "ge": "≥", "lt": "<", "gt": ">", "ne": "≠", "approx": "≈",
+    "in": "∈", "to": "→", "dots": "…", "ldots": "…", "cdots": "⋯", "vdots": "⋮", "top": "ᵀ", "mid": "|", "partial": "∂",
+    "prime": "'",
+    "quad": "   ", "qquad": "   ", "thinspace": " ", ",": " ", ";": " ", ":": " ", " ": " ", "!": "",
     "sum": "Σ", "prod": "Π", "max": "max", "min": "min", "exp": "exp", "log": "log", "ln": "ln", "tanh": "tanh", "sinh": "sinh",
     "cosh": "cosh", "sin": "sin", "cos": "cos", "tan": "tan", "bmod": " mod ", "lvert": "|", "rvert": "|", "lfloor": "⌊",
-    "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "langle": "⟨", "rangle": "⟩", "top": "ᵀ", "_": "_", "{": "{", "}": "}", "!": "",
-    "mid": "|", "partial": "∂", "prime": "'", "colon": ":", "star": "*", "ast": "*", "sim": "~", "pm": "±", "{,}": ",",
+    "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "langle": "⟨", "rangle": "⟩", "_": "_", "{": "{", "}": "}", "%": "%", "&": "&",
+    "#": "#",
 }  # fmt: skip
-WRAPPERS = frozenset({"mathrm", "operatorname", "text", "mathbf", "mathit", "mathcal", "textbf", "boldsymbol", "mathsf"})
-OPERATORS = frozenset("ΣΠ")
+"""Macros without an argument."""
+UPRIGHT = frozenset({"mathrm", "operatorname", "text", "mathbf", "mathcal"})
+"""Macros that only change how their argument looks."""
 RAISED: Mapping[str, str] = {"2": "²", "3": "³", "ᵀ": "ᵀ", "-1": "⁻¹"}
+LARGE = ("Σ", "Π", "max", "min")
+SIZES = frozenset({"d", "H"})
+INDICES = frozenset("bkghijcefaup")
+SCRIPT = str.maketrans("E", "ℰ")
 
 _TOKEN = re.compile(r"\\([A-Za-z]+|.)|([{}_^&])|(\s+)|([^\\{}_^&\s])", re.DOTALL)
 
@@ -40,24 +44,25 @@ def unicode_math(latex: str) -> str:
     Raises
     ------
     InputValueError
-        On a macro that is not in the table.
+        On a macro that is not in the table, and on unbalanced braces.
 
-    >>> unicode_math(r"S_{ij} = \frac{1}{\sqrt{d_{k}}} \sum_{c} Q_{ic} K_{jc} \quad\text{where } j \le i")
+    >>> unicode_math(r"S_{ij} = \frac{1}{\sqrt{d_k}} \sum_{c} Q_{ic} K_{jc} \quad\text{where } j \le i")
     'S[i,j] = 1/√d_k Σ_c Q[i,c] K[j,c]   where j ≤ i'
     >>> unicode_math(r"dS = P \circ (dP - D \mathbf{1}^{\top})"), unicode_math(r"\frac{e^{S_{ij}}}{a + b}")
     ('dS = P ∘ (dP - D 1ᵀ)', 'e^S[i,j]/(a + b)')
     """
     reader = _Reader([m.groups() for m in _TOKEN.finditer(latex)])
-    out = reader.group(None)
-    return re.sub(r"(?<=\S) (?= \S)|(?<=\() +| +(?=\))", "", _spaces(out)).strip()
+    out = reader.until(None)
+    out = re.sub(r"(?<! ) {2}(?! )", " ", re.sub(r" {3,}", "   ", out))
+    return re.sub(r"(?<=[(\[]) +| +(?=[)\]])", "", out).strip()
 
 
-def _spaces(text: str) -> str:
-    return re.sub(r" {4,}", "   ", re.sub(r"(?<! ) {2}(?! )", " ", text))
+def is_simple(body: str) -> bool:
+    """Whether a piece of text can stand beside a slash, under a root or as an exponent without brackets.
 
-
-def _simple(body: str) -> bool:
-    """Whether a piece can stand beside a slash or under a root without brackets."""
+    >>> is_simple("Q[i,c]"), is_simple("(a + b)"), is_simple("a b")
+    (True, True, False)
+    """
     depth = 0
     for c in body:
         depth += (c in "([") - (c in ")]")
@@ -73,105 +78,91 @@ class _Reader:
         self.tokens = tokens
         self.at = 0
 
-    def group(self, closing: str | None) -> str:
+    def until(self, closing: str | None) -> str:
+        r"""Everything up to a closing brace or ``\right``, which is left where it stands."""
         out = ""
         while self.at < len(self.tokens):
             macro, special, space, char = self.tokens[self.at]
-            if special == closing and closing is not None:
-                self.at += 1
+            if closing is not None and closing in (macro, special):
                 return out
-            if macro is not None and macro == closing == "right":
-                return out
-            out = self.append(out, macro, special, space, char)
+            self.at += 1
+            if special in ("_", "^"):
+                out = self.below(out) if special == "_" else self.above(out)
+            elif special == "{":
+                out += self.braced()
+            else:
+                out += char or (" " if space else "") or (self.macro(macro) if macro else "")
         if closing is not None:
-            raise InputValueError(f"a formula ends inside a group, which {closing!r} would close")
+            raise InputValueError(f"a formula ends before {closing!r}")
         return out
 
-    def append(self, out: str, macro: str | None, special: str | None, space: str | None, char: str | None) -> str:
+    def braced(self) -> str:
+        body = self.until("}")
         self.at += 1
-        if space is not None:
-            return out + " "
-        if char is not None:
-            return out + char
-        if special == "{":
-            return out + self.group("}")
-        if special == "_":
-            return self.below(out)
-        if special == "^":
-            return self.above(out)
-        if special == "&":
-            return out
-        assert macro is not None
-        return out + self.macro(macro)
+        return body
 
     def argument(self) -> str:
+        """One argument of a macro: a group, a macro or a character."""
         while self.tokens[self.at][2] is not None:
             self.at += 1
-        macro, special, space, char = self.tokens[self.at]
+        macro, special, _, char = self.tokens[self.at]
         self.at += 1
-        if special == "{":
-            return self.group("}")
-        return char if char is not None else self.macro(macro or "")
+        return self.braced().strip() if special == "{" else char or self.macro(macro or "")
 
     def below(self, out: str) -> str:
-        raw = self.tokens[self.at]
+        """A subscript: joined for a large operator, a size or a label; brackets with commas for indices."""
         start = self.at
-        body = self.argument().strip()
-        if out and (out[-1] in OPERATORS or out.endswith(("max", "min", "rowmax"))):
-            return f"{out}_{body}" if _simple(body) and "," not in body else f"{out}_({body})"
-        separate = raw[1] == "{" and re.fullmatch(r"[a-z]{2,}'*", body) and self._letters(start)
-        if separate:
-            return out + "[" + ",".join(re.findall(r"[a-z]'*", body)) + "]"
-        word = re.fullmatch(r"[A-Za-zα-ωΑ-Ω]+", body) and not re.fullmatch(r"[ijcekghbpafuw]'*", body)
-        if out[-1:] and (word or re.fullmatch(r"\d+", body)):
+        body = self.argument()
+        typed = all(t[0] is None for t in self.tokens[start : self.at])
+        following = [t[3] or t[1] for t in self.tokens[self.at : self.at + 2]]
+        label = following in ([")", "_"], [")", "^"]) or (len(body) == 1 and body.islower() and body not in INDICES)
+        base = re.search(r"[^\W\d_]*$", out.rstrip("'"))
+        if out.endswith(LARGE):
+            return f"{out}_{body}" if is_simple(body) and "," not in body else f"{out}_({body})"
+        named = re.fullmatch(r"[A-Z]\w*", body) or (not typed and body.isalpha())
+        if (base and base[0] in SIZES) or named or label:
             return f"{out}_{body}"
+        if re.fullmatch(r"[a-z]'*([a-z]'*)+", body) and typed:
+            body = ",".join(re.findall(r"[a-z]'*", body))
         return f"{out}[{body}]"
 
-    def _letters(self, start: int) -> bool:
-        """Whether the subscript was typed as letters side by side and not as one word."""
-        return all(t[0] is None for t in self.tokens[start : self.at])
-
     def above(self, out: str) -> str:
-        body = self.argument().strip()
+        """A superscript: raised where Unicode has it, otherwise behind a caret."""
+        body = self.argument()
         if body in RAISED:
             return out + RAISED[body]
-        if body.endswith("ᵀ") and body[:-1].startswith("("):
-            return out + "^" + body[:-1] + "ᵀ"
-        if out.endswith("e") and not out.endswith("de"):
-            return out + "^" + (body if _simple(body) else f"({body})")
-        return out + "^" + (body if _simple(body) or body.startswith("(") and body.endswith(")") else f"({body})")
+        if re.fullmatch(r"\(.*\)ᵀ", body):
+            return f"{out}^{body}"
+        return out + "^" + (body if is_simple(body) else f"({body})")
 
     def macro(self, name: str) -> str:
         if name == "frac":
-            over, under = self.argument().strip(), self.argument().strip()
-            return f"{self.held(over, product=True)}/{self.held(under)}"
+            over, under = self.argument(), self.argument()
+            kept = is_simple(over) or not re.search(r" [+∘-] |^-", over)
+            return f"{over if kept else f'({over})'}/{under if is_simple(under) else f'({under})'}"
         if name == "sqrt":
-            return "√" + self.held(self.argument().strip())
+            body = self.argument()
+            return "√" + (body if is_simple(body) else f"({body})")
         if name == "dot":
             return self.argument() + "\u0307"
-        if name in WRAPPERS:
-            return self.argument()
+        if name in UPRIGHT:
+            body = self.argument() if name != "text" else self.spaced()
+            return body.translate(SCRIPT) if name == "mathcal" else body
         if name == "left":
-            _, _, _, opening = self.tokens[self.at]
-            opened = opening if opening is not None else SIGNS[self.tokens[self.at][0] or ""]
+            opening = self.delimiter()
+            body = self.until("right").strip()
             self.at += 1
-            body = self.group("right")
-            self.at += 1
-            macro, _, _, closing = self.tokens[self.at]
-            self.at += 1
-            return opened.replace(".", "") + body.strip() + (closing if closing is not None else SIGNS[macro or ""]).replace(".", "")
-        if name in ("begin", "end"):
-            return self.environment()
-        if name == "\\":
-            return "; "
+            return opening + body + self.delimiter()
         if name not in SIGNS:
             raise InputValueError(f"the formula has the macro {name!r}, which has no sign in text")
         return SIGNS[name]
 
-    def environment(self) -> str:
-        name = self.argument()
-        return {"cases": "{", "bmatrix": "[", "pmatrix": "("}.get(name, "") if self.tokens[self.at - 1] else ""
+    def spaced(self) -> str:
+        r"""An argument of ``\text``, with its spaces."""
+        self.at += 1
+        return self.braced()
 
-    @staticmethod
-    def held(body: str, product: bool = False) -> str:
-        return body if _simple(body) or (product and not re.search(r" [+-] ", body)) else f"({body})"
+    def delimiter(self) -> str:
+        macro, _, _, char = self.tokens[self.at]
+        self.at += 1
+        return "" if char == "." else char or SIGNS[macro or ""]

@@ -18,8 +18,9 @@ from symattn.derivation import exactvalue as ev
 from symattn.derivation.enclose import Encloser
 from symattn.derivation.exactvalue import Exact
 from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Sum, number, product, quotient, tree
-from symattn.errors import InputValueError, LimitError
-from symattn.indexed import Tensor, name_of, subscripts_of
+from symattn.derivation.settle import equals, guess
+from symattn.errors import InputValueError, LimitError, UndecidedError
+from symattn.indexed import Tensor, integer_symbols, name_of, subscripts_of
 from symattn.numbers import exact_number
 from symattn.program import Program, Statement
 from symattn.readings.typesetting.ordering import Order, absorb_sign, is_negative, split_product
@@ -28,6 +29,7 @@ Env = Mapping[sp.Symbol, int]
 
 SHORT_TERMS = 2
 LONGEST_SUM = 2048
+SETTLING_BITS = 256
 
 
 class Worksheet:
@@ -43,13 +45,23 @@ class Worksheet:
         Size symbol -> integer.
     inline
         Tensors whose elements are written out where they are read, not named.
+    decimals
+        Whether coefficients whose decimal expansion ends are written as decimals.
     """
 
-    def __init__(self, program: Program, inputs: Mapping[str, Any], sizes: Mapping[sp.Symbol, int], inline: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        program: Program,
+        inputs: Mapping[str, Any],
+        sizes: Mapping[sp.Symbol, int],
+        inline: Iterable[str] = (),
+        decimals: bool = False,
+    ) -> None:
         self.program = program
         self.inputs = inputs
         self.sizes = dict(sizes)
         self.inline = frozenset(inline)
+        self.decimals = decimals
         self._order = {s.name: Order.of(s, program) for s in program}
         self.enclose = Encloser(self.full)
         self._full: dict[tuple[str, tuple[int, ...]], Exact] = {}
@@ -68,8 +80,22 @@ class Worksheet:
         """The exact value of an element in terms of the elements that its statement reads."""
         key = (name, index)
         if key not in self._full:
-            self._full[key] = exact(self._input(name, index)) if name not in self.program else self.work(name, index).value
+            if name not in self.program:
+                self._full[key] = exact(self._input(name, index))
+            else:
+                self._full[key] = self.settled(self.work(name, index).value)
         return self._full[key]
+
+    def settled(self, value: Exact) -> Exact:
+        """The value, as a rational number where it is proved to be one: terms that cancel do not show it."""
+        if value.special or value.numeric:
+            return value
+        try:
+            mid, rad = self.enclose.bounds(value, SETTLING_BITS)
+        except UndecidedError:
+            return value
+        found = guess(mid, rad)
+        return ev.rational(found) if found is not None and equals(value, found, self.full) else value
 
     def short(self, name: str, index: tuple[int, ...]) -> Exact:
         """What is carried along for an element: its exact value where that is short, otherwise the element by name."""
@@ -81,11 +107,12 @@ class Worksheet:
         return ev.generator(ev.Ref(name, index))
 
     def defined(self, name: str, index: tuple[int, ...]) -> bool:
-        """Whether the element lies in the domain of its statement (an element of an input always does)."""
-        if name not in self.program or self.program[name].over:
+        """Whether the element lies inside the mask of its statement (an element of an input always does)."""
+        if name not in self.program:
             return True
         s = self.program[name]
-        return self.holds(s.where, dict(zip(s.indices, index, strict=True)))
+        env = dict(zip(s.indices, index, strict=True))
+        return all(self.holds(c, env) for c in s.conditions if not integer_symbols(c) & set(s.over))
 
     def work(self, name: str, index: tuple[int, ...]) -> Node:
         """The right hand side of the statement of ``name`` with the numbers of this element put in, in order."""
@@ -138,9 +165,9 @@ class Worksheet:
         name = name_of(x)
         value = self.short(name, index)
         if name not in self.program or value.special or (value.numeric and len(value.terms) <= 1):
-            return tree(value)
+            return tree(value, self.decimals)
         if name in self.inline and not any(isinstance(g, ev.Ref) and g.tensor == name for _, m in value.terms for g, _ in m):
-            return tree(value)
+            return tree(value, self.decimals)
         return Item(name, index, value)
 
     def _node(self, s: Statement, e: sp.Expr, env: Env) -> Node:

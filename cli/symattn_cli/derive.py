@@ -1,0 +1,117 @@
+"""``symattn derive``: a variant step by step, in symbols and in the numbers of an example."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from symattn_cli.options import DefinitionFlags, definition_from, with_definition
+
+if TYPE_CHECKING:
+    from symattn.derivation import Derivation, Example
+
+FORMS = ("index", "matrix", "both")
+FORMATS = ("text", "latex", "markdown", "html", "json")
+
+
+@with_definition
+def command(
+    definition: DefinitionFlags,
+    variant: Annotated[  # reaches the flags: see with_definition
+        str | None, typer.Argument(metavar="[VARIANT]", help="A variant of the catalogue; default plain attention.")
+    ] = None,
+    variant_option: Annotated[str | None, typer.Option("--variant", metavar="NAME", help="The same as VARIANT.")] = None,
+    example: Annotated[
+        str | None, typer.Option("--example", metavar="FILE.toml|NAME", help="Numbers: a TOML file, or a shipped example.")
+    ] = None,
+    gradient: Annotated[bool, typer.Option("--gradient", help="Add the steps of the gradient.")] = False,
+    form: Annotated[
+        str, typer.Option("--form", metavar="|".join(FORMS), help="Formulas in indices, in matrices, or both.")
+    ] = "both",
+    format: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="What is written.")] = "text",
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
+    digits: Annotated[int | None, typer.Option("--digits", metavar="N", help="Decimals, correctly rounded; default 4.")] = None,
+    show_max: Annotated[
+        bool, typer.Option("--show-max", help="Show the row maximum and every helper as steps of their own.")
+    ] = False,
+    lse: Annotated[bool, typer.Option("--lse", help="Derive the log-sum-exp too.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List variants and shipped examples.")] = False,
+) -> None:
+    """Derive attention step by step: symbols, numbers put in, exact values, decimals.
+
+    An example brings its own definition; flags go over it. Without an example the steps are symbolic.
+    """
+    if list_:
+        typer.echo(_listing(), nl=False)
+        return
+    _choice("--form", form, FORMS)
+    _choice("--format", format, FORMATS)
+    if definition.variant is not None and variant_option is not None:
+        from symattn.errors import DefinitionError
+
+        raise DefinitionError(f"the variant is given twice: {definition.variant!r} and --variant {variant_option!r}")
+    named = definition.variant if definition.variant is not None else variant_option
+    found = _derivation(definition, named, example, gradient, form, digits, show_max, lse)
+    _write(getattr(found, f"to_{format}")(), output)
+
+
+def _derivation(
+    flags: DefinitionFlags,
+    variant: str | None,
+    example: str | None,
+    gradient: bool,
+    form: str,
+    digits: int | None,
+    show_max: bool,
+    lse: bool,
+) -> Derivation:
+    from dataclasses import replace
+
+    from symattn import variants
+    from symattn.derivation import derive, load
+
+    row = variants.get(variant) if variant is not None else None
+    numbers: Example | None = load(example) if example is not None else None
+    definition = definition_from(replace(flags, variant=variant), **(numbers.fields if numbers else {}))
+    title, about = (row.name, row.idea) if row is not None and numbers is None else ("", "")
+    return derive(definition, numbers, gradient, form, digits, show_max=show_max, lse=lse, title=title, about=about)
+
+
+def _choice(flag: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        from symattn.errors import DefinitionError, nearest
+
+        raise DefinitionError(f"{flag} is one of {', '.join(allowed)}, got {value!r}. {nearest(value, allowed)}")
+
+
+def _listing() -> str:
+    """Variants and shipped examples, a line each."""
+    from symattn import variants
+    from symattn.derivation import load, shipped
+
+    rows = [(name, variants.get(name).idea) for name in variants.names()]
+    examples = [(name, load(name).about) for name in shipped()]
+    width = max(len(name) for name, _ in rows + examples)
+    lines = ["Variants:", *(f"  {name:<{width}}  {idea}" for name, idea in rows), "", "Examples (--example NAME):"]
+    return "\n".join([*lines, *(f"  {name:<{width}}  {about}" for name, about in examples)]) + "\n"
+
+
+def _write(text: str, output: Path | None) -> None:
+    """Write to the file or to standard output, in UTF-8 whatever the terminal says."""
+    if output is None:
+        sys.stdout.flush()
+        stream = getattr(sys.stdout, "buffer", None)
+        if stream is None:
+            sys.stdout.write(text)
+        else:
+            stream.write(text.encode("utf-8"))
+            stream.flush()
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as why:
+        raise typer.BadParameter(f"{output}: cannot be written: {why.strerror or why}", param_hint="--output") from why
+    typer.echo(f"written: {output}", err=True)

@@ -1,0 +1,232 @@
+"""From a definition to its derivation: one step per statement of the program, with the numbers of an example put in.
+
+The engine reads programs and knows no variant: a new definition needs nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import sympy as sp
+
+from symattn.adjoint import adjoint
+from symattn.definition import Definition
+from symattn.derivation.binding import definition_of, inputs_of
+from symattn.derivation.document import Derivation, Step
+from symattn.derivation.examples import MAX_DIGITS, Example, load
+from symattn.derivation.naming import naming
+from symattn.derivation.nodeprint import Style
+from symattn.derivation.shaping import computable, grouped, with_constants_in_place, without_maxima
+from symattn.derivation.symbols import step_formulas
+from symattn.derivation.values import Numbers
+from symattn.errors import DefinitionError, LimitError
+from symattn.grammarprint import write_value
+from symattn.presentation import Presented, present
+from symattn.program import Program, Statement
+from symattn.readings.latex import Letters, batch_indices
+
+FORMS = ("index", "matrix", "both")
+BY_DEFINITION = "by definition"
+BY_RULE = "derivative rule"
+
+
+def derive(
+    definition: Definition | None = None,
+    example: Example | str | Path | None = None,
+    gradient: bool = False,
+    form: str = "both",
+    digits: int | None = None,
+    *,
+    show_max: bool = False,
+    lse: bool = False,
+    title: str = "",
+    about: str = "",
+) -> Derivation:
+    """The derivation of a definition.
+
+    Parameters
+    ----------
+    definition
+        Any definition; None is plain attention, or what the example asks for. With an example its changed fields go over the
+        example's.
+    example
+        Numbers: an :class:`~symattn.derivation.examples.Example`, the name of a shipped one, or the path of a TOML file.
+    gradient
+        Add the steps of the gradient, each with how it is known. They have numbers where the example gives ``grad_out``.
+    form
+        ``"index"``, ``"matrix"`` or ``"both"``.
+    digits
+        Decimals to print, correctly rounded; None: what the example says, or 4.
+    show_max
+        Show the row maximum that is taken off before the exponential, and every helper, as steps of their own.
+    lse
+        Derive the log-sum-exp too, whatever the definition says.
+    title, about
+        Heading and first sentence; those of the example where they are empty.
+
+    Returns
+    -------
+    Derivation
+        Its ``to_latex``, ``to_markdown``, ``to_html``, ``to_text`` and ``to_json`` give the document.
+
+    Raises
+    ------
+    DefinitionError
+        When ``form`` is none of the three, or the definition contradicts itself or the example.
+    FileFormatError, InputValueError, ShapeError, UnknownNameError
+        When the example cannot be read or does not fit.
+    UndecidedError
+        When a comparison of two irrational numbers that are equal would be needed.
+
+    >>> derivation = derive(example="the-cat-sat")
+    >>> [cell.decimal for cell in derivation["P"].grids[0].cells[0]]
+    ['0.1906', '0.0106', '0.0033', '0.6048', '0.1906']
+    """
+    if form not in FORMS:
+        raise DefinitionError(f"form is one of {', '.join(map(repr, FORMS))}, got {form!r}")
+    if digits is not None and not 0 < digits <= MAX_DIGITS:
+        raise LimitError(f"digits is from 1 to {MAX_DIGITS}, got {digits}")
+    if isinstance(example, (str, Path)):
+        example = load(example)
+    definition = definition_of(example, definition) if example is not None else definition or Definition()
+    definition = definition.replace(lse=lse)
+    program = definition.program()
+    presented = present(program, adjoint(program)) if gradient else None
+    return _Engine(definition, program, presented, example, form, digits, show_max, title, about).derivation()
+
+
+@dataclass(frozen=True)
+class _Engine:
+    definition: Definition
+    forward: Program
+    presented: Presented | None
+    example: Example | None
+    form: str
+    digits: int | None
+    show_max: bool
+    title: str
+    about: str
+
+    def derivation(self) -> Derivation:
+        whole = self.presented.program if self.presented else self.forward
+        if not self.show_max:
+            whole = without_maxima(whole)
+        program = with_constants_in_place(whole)
+        style = self.style(program)
+        steps = grouped(program, self.show_max)
+        inline = frozenset(s.name for step in steps for s in step[:-1] if not s.over)
+        numbers = self.numbers(program, style, inline)
+        made = tuple(self.step(k + 1, group, program, numbers) for k, group in enumerate(steps))
+        example = self.example
+        return Derivation(
+            title=self.title or (example.title or example.name if example else "Attention"),
+            about=self.about or (example.about if example else ""),
+            definition=", ".join(f"{k}={write_value(v)}" for k, v in self.definition.changed.items() if k != "lse"),
+            conventions=self.definition.conventions(),
+            steps=made,
+            inputs=numbers.inputs() if numbers else (),
+            words=self.words() if example else {},
+            follow=example.follow if example else None,
+            digits=self.places,
+            notes=self.notes(program, made, numbers),
+            rewritings=tuple(str(s) for s in self.presented.steps) if self.presented else (),
+            style=style,
+        )
+
+    @property
+    def places(self) -> int:
+        return self.digits if self.digits is not None else self.example.digits if self.example else 4
+
+    def style(self, program: Program) -> Style:
+        batch = batch_indices(program)
+        names = {*program.inputs, *(s.name for s in program)}
+        leading = {s.name: sum(a in batch for a in s.indices) for s in program}
+        sizes = {program.dims[a] for a in batch}
+        for n in program.inputs:
+            leading[n] = sum(d in sizes for d in program.shapes[n][:-2])
+        decimals = self.example.decimals if self.example else False
+        return Style(letters=Letters.of(None, names), leading={k: v for k, v in leading.items() if v}, decimals=decimals)
+
+    def words(self) -> dict[str, tuple[str, ...]]:
+        """Index name -> the words at its positions."""
+        assert self.example is not None
+        return {a: w for a, w in (("i", self.example.tokens), ("p", self.example.tokens), ("j", self.example.memory)) if w}
+
+    def numbers(self, program: Program, style: Style, inline: frozenset[str]) -> Numbers | None:
+        if self.example is None:
+            return None
+        arrays, sizes = inputs_of(self.example, program)
+        reachable = computable(program, set(arrays))
+        arrays = {n: a for n, a in arrays.items() if n in reachable.inputs}
+        labels = {**self.words(), "vocabulary": self.example.vocabulary}
+        return Numbers(reachable, arrays, sizes, style, self.places, self.example.follow, labels, inline)
+
+    def step(self, number: int, group: Sequence[Statement], program: Program, numbers: Numbers | None) -> Step:
+        last = group[-1]
+        backward = self.backward(last)
+        name, reason = naming(last, followed=numbers is not None)
+        index, matrix = step_formulas(program, group, self.form)
+        step = Step(
+            number=number,
+            tensors=tuple(s.name for s in group),
+            name=name,
+            reason=reason,
+            index=index,
+            matrix=matrix,
+            known=self.known(last, backward),
+            backward=backward,
+        )
+        if numbers is None or last.name not in numbers.program:
+            return step
+        lines, grids, remark = numbers.step(group)
+        return replace(step, lines=lines, grids=grids, remark=remark)
+
+    def backward(self, s: Statement) -> bool:
+        return s.name not in self.forward
+
+    def known(self, s: Statement, backward: bool) -> str:
+        """How the statement is known to be right: the weakest status of all rewritings that made it."""
+        if not backward or self.presented is None:
+            return BY_DEFINITION
+        statuses = {
+            r.status for r in self.presented.steps if s.name in r.names and r.status in ("checked", "proved for all sizes")
+        }
+        if "checked" in statuses:
+            return "derivative rule; its rewriting is checked at 400 bits"
+        return f"derivative rule; its rewriting is {statuses.pop()}" if statuses else BY_RULE
+
+    def notes(self, program: Program, steps: Sequence[Step], numbers: Numbers | None) -> tuple[str, ...]:
+        found = []
+        if numbers is not None:
+            found.append("Positions are counted from 1.")
+            if any(_reads_position(s, numbers.program) for s in numbers.program):
+                found.append("Where a formula computes with a position (i, j) as a number, it counts from 0.")
+            if any(c.masked for s in steps for g in s.grids for row in g.cells for c in row):
+                found.append("A dot in a matrix marks a place outside the mask: nothing is computed there.")
+            found.append(
+                f"Decimals are rounded once from the exact value, to {self.places} places. "
+                "In a line that computes with decimals they carry two more places."
+            )
+        if self.presented is not None:
+            found.append(
+                "A gradient dT has the shape of T; the loss is the sum of all products of an output and its incoming gradient."
+            )
+            if numbers is not None and not any(s.backward for s in steps if s.grids):
+                found.append("The gradient has no numbers because the example gives no grad_out.")
+        return tuple(found)
+
+
+def _reads_position(s: Statement, program: Program) -> bool:
+    """Whether an index takes part in the arithmetic of a statement, outside subscripts."""
+    sizes = set(program.sizes)
+
+    def visit(e: sp.Basic) -> bool:
+        if isinstance(e, sp.Indexed):
+            return False
+        if isinstance(e, sp.Symbol):
+            return bool(e.is_integer) and e not in sizes
+        return any(visit(a) for a in e.args)
+
+    return visit(s.expr)

@@ -1,0 +1,176 @@
+r"""A derivation as a LaTeX document: the article class, amsmath, and nothing else.
+
+Lines are broken at relations and sums, so that nothing sticks out; words of the user stand in text, escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from symattn.derivation.document import Derivation, Grid, Step, conventions
+from symattn.derivation.escaping import latex_text, shortened
+from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, decimal_pieces, flow, formula_parts, line_parts
+from symattn.derivation.nodeprint import Style
+
+WIDTH = 80
+"""Characters that fit on a line of the document, about."""
+PREAMBLE = r"""\documentclass[10pt,a4paper,fleqn]{article}
+\usepackage{amsmath}
+\setlength{\oddsidemargin}{-0.2in}
+\setlength{\textwidth}{6.7in}
+\setlength{\topmargin}{-0.5in}
+\setlength{\textheight}{9.7in}
+\setlength{\parindent}{0pt}
+\setlength{\mathindent}{12pt}
+\setlength{\parskip}{4pt plus 2pt}
+\setcounter{MaxMatrixCols}{24}
+\allowdisplaybreaks
+\sloppy
+\begin{document}
+"""
+
+
+def document(d: Derivation) -> str:
+    """The whole document."""
+    out = [PREAMBLE, rf"\section*{{{latex_text(shortened(d.title, 200))}}}"]
+    out += _sentences([d.about, *_words(d), f"Definition: {d.definition}" if d.definition else ""])
+    if d.inputs:
+        out += [r"\subsection*{Given}", *grids(d.inputs, d.style)]
+    for s in d.steps:
+        out += step(s, d.style)
+    for title, said in (("Notes", d.notes), ("How the gradient was brought to this form", d.rewritings)):
+        if said:
+            out += [rf"\subsection*{{{title}}}", *_items(map(latex_text, said))]
+    rows = [f"{latex_text(name)}: {latex_text(value)}" for name, value in conventions(d)]
+    out += [r"\subsection*{Conventions}", *_items(rows), r"\end{document}"]
+    return "\n".join(out) + "\n"
+
+
+def _sentences(texts: Iterable[str]) -> list[str]:
+    return [latex_text(t) + r"\par" for t in texts if t]
+
+
+def _items(rows: Iterable[str]) -> list[str]:
+    return [r"\begin{itemize}", *(rf"\item {r}" for r in rows), r"\end{itemize}"]
+
+
+def _words(d: Derivation) -> list[str]:
+    """Sentences on the words and the followed query."""
+    out = []
+    same = d.words.get("i") == d.words.get("j")
+    for key, label in (("i", "Words" if same else "Queries"), ("j", "Keys")):
+        if key in d.words and not (key == "j" and same):
+            out.append(f"{label}: " + ", ".join(f"{k + 1} {shortened(w)}" for k, w in enumerate(d.words[key])) + ".")
+    if d.follow is not None:
+        word = d.words.get("i", ())
+        out.append(f"Followed: query {d.follow + 1}" + (f", {shortened(word[d.follow])}." if word else "."))
+    return out
+
+
+def step(s: Step, style: Style) -> list[str]:
+    """One step: heading, reason, formulas, work, values."""
+    out = [rf"\subsection*{{{s.number}. {latex_text(s.name)}}}", latex_text(s.reason) + r"\par"]
+    if s.formulas:
+        out += _display([_rows(formula_parts(f.latex)) for f in s.formulas])
+    if s.backward:
+        out.append(rf"How known: {latex_text(s.known)}.\par")
+    if s.remark:
+        out.append(latex_text(s.remark) + r"\par")
+    if s.lines:
+        out += _display([_rows(line_parts(x, style), latex_text(shortened(x.note, 40))) for x in s.lines])
+    return out + grids(s.grids, style)
+
+
+def _display(groups: Iterable[Sequence[str]]) -> list[str]:
+    rows = [r for g in groups for r in g]
+    return [r"\begin{align*}", *(r + r" \\" for r in rows[:-1]), rows[-1], r"\end{align*}"]
+
+
+def _rows(parts: Sequence[Part], note: str = "") -> list[str]:
+    """The rows of one formula in an ``align*``."""
+    head = parts[0].pieces[0].latex
+    rows = []
+    for k, (relation, pieces, continued) in enumerate(flow(parts, WIDTH)):
+        lead = head if not k else ""
+        sign = "" if continued else RELATIONS[relation][0] + " "
+        rows.append(f"{lead} &{sign}{chr(92) + 'qquad ' if continued else ''}{joined(pieces)}")
+    rows = rows or [f"{head} &"]
+    return [rows[0] + rf" \tag*{{\small {note}}}", *rows[1:]] if note else rows
+
+
+def joined(pieces: Iterable[Piece]) -> str:
+    """Pieces side by side; a sign at the start of a line keeps the space of a sign between two terms."""
+    out = ""
+    for p in pieces:
+        tex = p.latex
+        if not out and tex[:2] in ("+ ", "- "):
+            tex = "{} " + tex
+        out += (r" \quad" if tex.startswith(r"\text{where }") and out else " " if out else "") + tex
+    return out
+
+
+def grid_name(g: Grid, style: Style) -> str:
+    """The letter of a matrix or of a row of it: ``R_{5,:}``."""
+    above = ",".join(str(k + 1) for k in g.leading)
+    return style.name(g.tensor, "" if g.row is None else f"{g.row + 1},:", above)
+
+
+def grids(found: Sequence[Grid], style: Style) -> list[str]:
+    """Matrices, exact where that is short, and in decimals."""
+    out = []
+    for g in found:
+        name = grid_name(g, style)
+        if skipped(g, found, matrix(g, style, exact=False) is not None):
+            continue
+        bodies = [("=", matrix(g, style, exact=True))] if g.printable and not g.exact else []
+        bodies.append(("=" if g.exact else r"\approx", matrix(g, style, exact=False)))
+        fitting = [f"{sign} {body}" for sign, body in bodies if body is not None]
+        if bodies[-1][1] is None:
+            out += _listed(g, style)
+        else:
+            out += _display([[f"{name if not k else ''} &{b}" for k, b in enumerate(fitting)]])
+    return out
+
+
+def skipped(g: Grid, found: Sequence[Grid], fits: bool) -> bool:
+    """Whether a matrix is left out: too wide for a line, and its followed row is shown."""
+    return not fits and g.row is None and any(h.row is not None and h.tensor == g.tensor for h in found)
+
+
+def matrix(g: Grid, style: Style, exact: bool, newline: str = r"\\") -> str | None:
+    """A ``bmatrix``; None where it is too wide for a line."""
+    cells = [[cell_piece(c, style, exact) for c in row] for row in g.cells]
+    if g.skipped_columns is not None:
+        for row in cells:
+            row.insert(g.skipped_columns, Piece(r"\cdots", "..."))
+    if g.skipped_rows is not None:
+        cells.insert(g.skipped_rows, [Piece(r"\vdots", "...")] * len(cells[0]))
+    width = sum(max(p.width for p in column) + 2 for column in zip(*cells, strict=True))
+    if width > WIDTH:
+        return None
+    tall = "[6pt]" if newline == r"\\" and any(r"\frac" in p.latex for row in cells for p in row) else ""
+    rows = f" {newline}{tall} ".join(" & ".join(p.latex for p in row) for row in cells)
+    return rf"\begin{{bmatrix}} {rows} \end{{bmatrix}}"
+
+
+def listed_parts(g: Grid, style: Style) -> list[tuple[Part, ...]]:
+    """A matrix too wide for a line, as one formula for each number."""
+    out: list[tuple[Part, ...]] = []
+    rows = range(len(g.cells)) if g.row is None else [g.row]
+    for r, row in zip(rows, g.cells, strict=True):
+        for c, cell in enumerate(row):
+            if cell.masked:
+                continue
+            at = [
+                (shape[0] - 1) if skipped is not None and k >= skipped else k
+                for k, skipped, shape in ((r, g.skipped_rows, g.shape[-2:-1]), (c, g.skipped_columns, g.shape[-1:]))
+                if shape
+            ]
+            above, below = (",".join(str(k + 1) for k in part) for part in (g.leading, at))
+            head = Piece(style.name(g.tensor, below, above), f"{g.tensor}[{below}]")
+            out.append((Part("", (head,)), Part("=" if cell.exact else "≈", decimal_pieces(cell.decimal))))
+    return out
+
+
+def _listed(g: Grid, style: Style) -> list[str]:
+    return _display([_rows(parts) for parts in listed_parts(g, style)])

@@ -1,0 +1,180 @@
+"""How a formula is broken into lines: after a relation or before a plus or minus sign, never inside a fraction.
+
+A formula is a list of parts, each a relation sign and the pieces that may be torn apart; a piece knows its form and how wide it
+is. What the pieces are made of (LaTeX, text) is the writer's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from symattn.derivation.document import Cell, Line
+from symattn.derivation.nodeprint import Style, latex_decimal, latex_pieces, text_decimal, text_pieces
+from symattn.derivation.unicodemath import unicode_math
+from symattn.readings.latex import MARKDOWN
+
+CHUNK = 48
+"""Digits of a long decimal that stay together."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something that is not broken, in LaTeX and in text."""
+
+    latex: str
+    text: str
+
+    @property
+    def width(self) -> int:
+        """How many characters it takes, about."""
+        return len(self.text)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A relation sign (empty for the left hand side) and the pieces behind it."""
+
+    relation: str
+    pieces: tuple[Piece, ...]
+
+    @property
+    def width(self) -> int:
+        """The width of all pieces on one line."""
+        return sum(p.width + 1 for p in self.pieces) + (2 if self.relation else 0)
+
+
+RELATIONS = {"=": ("=", "="), "≈": (r"\approx", "≈")}
+
+
+def line_parts(line: Line, style: Style) -> tuple[Part, ...]:
+    """The parts of the work of one element: element = numbers put in = exact value ≈ decimals put in ≈ decimal."""
+    parts = [Part("", _node(line.item, style))]
+    if line.work is not None:
+        parts.append(Part("=", _node(line.work, style)))
+    value = line.cell.value
+    if value is not None:
+        parts.append(Part("=", _node(value, style)))
+    if line.approximate is not None:
+        parts.append(Part("≈", _node(line.approximate, style)))
+    if value is None or text_pieces(value, style) != [line.cell.decimal]:
+        parts.append(Part("=" if line.cell.exact else "≈", decimal_pieces(line.cell.decimal)))
+    return tuple(parts)
+
+
+def _node(node: object, style: Style) -> tuple[Piece, ...]:
+    pairs = zip(latex_pieces(node, style), text_pieces(node, style), strict=True)  # type: ignore[arg-type]
+    return tuple(Piece(a, b) for a, b in pairs)
+
+
+def decimal_pieces(digits: str) -> tuple[Piece, ...]:
+    """A decimal, torn into chunks where it is long.
+
+    >>> [p.text for p in decimal_pieces("0." + "3" * 60)] == ["0." + "3" * 46, "3" * 14]
+    True
+    """
+    special = {"NaN": (r"\mathrm{NaN}", "NaN"), "inf": (r"\infty", "∞"), "-inf": (r"-\infty", "-∞")}
+    if digits in special:
+        return (Piece(*special[digits]),)
+    mantissa, mark, exponent = digits.partition("e")
+    chunks = [mantissa[k : k + CHUNK] for k in range(0, len(mantissa), CHUNK)]
+    tail = chunks[-1] + mark + exponent
+    return (*(Piece(c, c) for c in chunks[:-1]), Piece(latex_decimal(tail), text_decimal(tail)))
+
+
+def cell_piece(cell: Cell, style: Style, exact: bool) -> Piece:
+    """A number in a matrix: its exact value or its decimal; a dot where it is masked."""
+    if cell.masked:
+        return Piece(r"\cdot", "·")
+    if exact and cell.value is not None:
+        return Piece(" ".join(latex_pieces(cell.value, style)), " ".join(text_pieces(cell.value, style)))
+    pieces = decimal_pieces(cell.decimal)
+    return Piece("".join(p.latex for p in pieces), "".join(p.text for p in pieces))
+
+
+def formula_parts(latex: str) -> tuple[Part, ...]:
+    r"""A formula in symbols torn at its relation, at sums outside of all brackets, and before its condition.
+
+    >>> [(p.relation, [q.text for q in p.pieces]) for p in formula_parts(r"dS = P \circ (dP - D) + E \quad\text{where } j \le i")]
+    [('', ['dS']), ('=', ['P ∘ (dP - D)', '+ E', 'where j ≤ i'])]
+    """
+    body, where, condition = latex.partition(r" \quad\text{where }")
+    left, *right = _split(body, r" = ")
+    parts = [Part("", (_piece(left),))]
+    parts += [Part("=", tuple(_piece(p) for p in _split_sums(side))) for side in right]
+    if where:
+        first, *more = _split(condition, r" \text{ and } ")
+        pieces = [_piece(r"\text{where }" + first), *(_piece(r"\text{and } " + m) for m in more)]
+        parts[-1] = Part(parts[-1].relation, (*parts[-1].pieces, *pieces))
+    return tuple(parts)
+
+
+def _piece(latex: str) -> Piece:
+    latex = latex.strip()
+    balanced = latex.replace(MARKDOWN.thin, " ")
+    return Piece(latex, unicode_math(balanced))
+
+
+def _depths(latex: str) -> list[int]:
+    """The depth of brackets before each character."""
+    depth, out, at = 0, [], 0
+    for m in re.finditer(r"\\left.|\\right.|\\[A-Za-z]+|\\.|[{}()\[\]]|.", latex, re.DOTALL):
+        out += [depth] * (m.end() - m.start())
+        sign = m[0]
+        depth += (sign in "{([" or sign.startswith("\\left")) - (sign in "})]" or sign.startswith("\\right"))
+        at = m.end()
+    return [*out, depth][: at + 1]
+
+
+def _split(latex: str, sign: str) -> list[str]:
+    depths, found, start = _depths(latex), [], 0
+    for m in re.finditer(re.escape(sign), latex):
+        if depths[m.start()] == 0:
+            found.append(latex[start : m.start()])
+            start = m.end()
+    return [*found, latex[start:]]
+
+
+def _split_sums(latex: str) -> list[str]:
+    depths, found, start = _depths(latex), [], 0
+    for m in re.finditer(r" [+-] ", latex):
+        if depths[m.start()] == 0:
+            found.append(latex[start : m.start()])
+            start = m.start() + 1
+    return [*found, latex[start:]]
+
+
+def flow(parts: Sequence[Part], width: int, indent: int = 4) -> list[tuple[str, list[Piece], bool]]:
+    """Lines of a formula: the relation that a line starts with, its pieces, and whether it continues a part.
+
+    Parts share a line while it has room; a part that does not fit starts a line of its own and is broken between pieces.
+    The relations inside a line are pieces of it.
+    """
+    head, *rest = parts
+    room = max(width - head.width - 3, 24)
+    lines: list[tuple[str, list[Piece], bool]] = []
+    used = 0
+    for part in rest:
+        if lines and used + part.width <= room:
+            lines[-1][1].extend([_sign(part.relation), *part.pieces])
+            used += part.width
+            continue
+        lines.append((part.relation, [], False))
+        used = 2
+        for piece in part.pieces:
+            if lines[-1][1] and used + piece.width + 1 > room:
+                lines.append((part.relation, [], True))
+                used = indent
+            lines[-1][1].append(piece)
+            used += piece.width + 1
+    return lines
+
+
+def _sign(relation: str) -> Piece:
+    return Piece(*RELATIONS[relation])
+
+
+def widest(pieces: Iterable[Piece]) -> int:
+    """The width of the widest piece, 0 where there is none."""
+    return max((p.width for p in pieces), default=0)

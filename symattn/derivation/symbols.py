@@ -1,0 +1,85 @@
+"""The formulas of a step in symbols, in index and in matrix form, in both kinds of LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from symattn.derivation.document import Formula
+from symattn.indexed import integer_symbols
+from symattn.program import Program, Statement
+from symattn.readings.latex import (
+    LATEX,
+    MARKDOWN,
+    Softmax,
+    Style,
+    batch_indices,
+    condition_form,
+    index_form,
+    matrix_form,
+    softmax_form,
+    softmax_steps,
+)
+
+Writer = Callable[[Style], str | None]
+Formulas = tuple[Formula, ...]
+
+
+def step_formulas(program: Program, group: Sequence[Statement], form: str) -> tuple[Formulas, Formulas]:
+    """Index and matrix formulas of one step; an empty tuple for a form that was not asked for.
+
+    Statements that together are a softmax are one formula. A step without matrix form is shown in index form.
+    """
+    names = {s.name for s in group[:-1]}
+    softmax = next((f for f in softmax_steps(program) if f.name == group[-1].name and names and names <= {*f.helpers}), None)
+    if softmax is not None:
+        index, matrix = (_formula(_softmax(program, softmax, kind)) for kind in ("index", "matrix"))
+        indices: Formulas = (index,) if index else ()
+        matrices: Formulas = (matrix,) if matrix else ()
+    else:
+        matrices = tuple(f for s in group if (f := _formula(_matrix(program, s))) is not None)
+        matrices = matrices if len(matrices) == len(group) else ()
+        indices = tuple(f for s in group if (f := _formula(_index(program, s))) is not None)
+    if form == "index":
+        return indices, ()
+    return (() if form == "matrix" and matrices else indices), matrices
+
+
+def _formula(write: Writer) -> Formula | None:
+    first, second = write(LATEX), write(MARKDOWN)
+    return Formula(first, second) if first is not None and second is not None else None
+
+
+def _where(program: Program, s: Statement, style: Style) -> str:
+    where = condition_form(program, s, style=style, batch=batch_indices(program))
+    return rf" \quad\text{{where }} {where}" if where else ""
+
+
+def _index(program: Program, s: Statement) -> Writer:
+    return lambda style: index_form(program, s, style=style, batch=batch_indices(program))
+
+
+def _matrix(program: Program, s: Statement) -> Writer:
+    """The matrix form, with the condition where it is one on the entries of the target; other entries are 0 in what is read.
+
+    A matrix of a condition or of positions, ``[i - j]``, reads worse than the index form and is left out.
+    """
+    hidden = any(integer_symbols(c) & set(s.over) for c in s.conditions)
+
+    def write(style: Style) -> str | None:
+        m = matrix_form(program, s, style=style)
+        if m is None or "[" in m.latex:
+            return None
+        return m.latex + ("" if hidden else _where(program, s, style))
+
+    return write
+
+
+def _softmax(program: Program, found: Softmax, kind: str) -> Writer:
+    shape: Literal["matrix", "index"] = "matrix" if kind == "matrix" else "index"
+
+    def write(style: Style) -> str | None:
+        line = softmax_form(program, found, shape, style=style, batch=batch_indices(program))
+        return None if line is None else line + _where(program, found.weights, style)
+
+    return write

@@ -1,0 +1,194 @@
+"""A derivation as Unicode text of at most 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from symattn.derivation.document import Derivation, Grid, Step, conventions
+from symattn.derivation.escaping import display_width, shortened, visible
+from symattn.derivation.latex import skipped
+from symattn.derivation.layout import Part, Piece, cell_piece, flow, formula_parts, line_parts
+from symattn.derivation.nodeprint import Style
+from symattn.derivation.unicodemath import unicode_math
+
+WIDTH = 80
+
+
+def document(d: Derivation) -> str:
+    """The whole derivation."""
+    out: list[str] = []
+    out += _heading(d.title, "=")
+    out += _wrapped(d.about)
+    out += _words(d)
+    out += _wrapped(f"Definition: {d.definition}", "  ") if d.definition else []
+    if d.inputs:
+        out += ["", "Given"]
+        for g in d.inputs:
+            out += ["", *_grid(g, d.style)]
+    for s in d.steps:
+        out += ["", *_step(s, d.style)]
+    if d.notes:
+        out += ["", *_heading("Notes", "-")]
+        for n in d.notes:
+            out += _wrapped(n, "  ", "- ")
+    if d.rewritings:
+        out += ["", *_heading("How the gradient was brought to this form", "-")]
+        for n in d.rewritings:
+            out += _wrapped(n, "  ", "- ")
+    out += ["", *_heading("Conventions", "-")]
+    for name, value in conventions(d):
+        out += _wrapped(f"{name}: {value}", "    ", "  ")
+    return "\n".join(line.rstrip() for line in out) + "\n"
+
+
+def _wrapped(text: str, indent: str = "", first: str = "") -> list[str]:
+    return textwrap.wrap(visible(text), WIDTH, initial_indent=first, subsequent_indent=indent) if text else []
+
+
+def _heading(text: str, line: str) -> list[str]:
+    title = shortened(visible(text), WIDTH)
+    return [title, line * display_width(title)]
+
+
+def _words(d: Derivation) -> list[str]:
+    out = []
+    for label, key in (("Queries", "i"), ("Keys", "j")):
+        if key in d.words and not (key == "j" and d.words["j"] == d.words.get("i")):
+            said = "  ".join(f"{k + 1} {shortened(visible(w))}" for k, w in enumerate(d.words[key]))
+            out += _wrapped(f"{'Words' if d.words.get('j') == d.words.get('i') else label}: {said}", "  ")
+    if d.follow is not None:
+        word = d.words.get("i", ())
+        out.append(f"Followed: query {d.follow + 1}" + (f", {shortened(visible(word[d.follow]))}" if word else ""))
+    return out
+
+
+def _step(s: Step, style: Style) -> list[str]:
+    out = [*_heading(f"{s.number}. {s.name}", "-"), *_wrapped(s.reason)]
+    if s.formulas:
+        out.append("")
+    for f in s.formulas:
+        out += _formula(formula_parts(f.latex), "    ")
+    if s.backward:
+        out += ["", *_wrapped(f"How known: {s.known}.")]
+    if s.remark:
+        out += ["", *_wrapped(s.remark)]
+    if s.lines:
+        out.append("")
+    for line in s.lines:
+        out += _formula(line_parts(line, style), "    ", visible(shortened(line.note, 2 * 24)))
+    for g in s.grids:
+        if not skipped(g, s.grids, _table(g, style, False, f"  {grid_title(g, style)} =") is not None):
+            out += ["", *_grid(g, style)]
+    return out
+
+
+def _formula(parts: Sequence[Part], indent: str, note: str = "") -> list[str]:
+    head = parts[0].pieces[0].text
+    lines = flow(parts, WIDTH - len(indent))
+    out = []
+    for k, (relation, pieces, continued) in enumerate(lines):
+        body = _joined(pieces)
+        lead = head if not k else " " * len(head)
+        out.append(f"{indent}{lead} {relation if not continued else ' '} {'  ' if continued else ''}{body}")
+    if not lines:
+        out.append(indent + head)
+    if note:
+        if len(out) == 1 and display_width(out[0]) + display_width(note) + 3 <= WIDTH:
+            out[0] = out[0] + " " * (WIDTH - display_width(out[0]) - display_width(note)) + note
+        else:
+            out = [f"{indent}{note}:", *out]
+    return [piece for line in out for piece in _hard(line, indent + " " * (len(head) + 5))]
+
+
+def _joined(pieces: Iterable[Piece]) -> str:
+    out = ""
+    for p in pieces:
+        digits = out[-1:].isdigit() and p.text[:1].isdigit()
+        out += ("" if digits or not out else "   " if p.text.startswith("where ") else " ") + p.text
+    return out
+
+
+def _hard(line: str, indent: str) -> list[str]:
+    """A line that is still too long, torn where it must be."""
+    if display_width(line) <= WIDTH:
+        return [line]
+    return textwrap.wrap(
+        line, WIDTH, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=False, replace_whitespace=False
+    )
+
+
+def grid_title(g: Grid, style: Style) -> str:
+    """The name of a matrix or of a row of it: ``R[5,:]``, ``S^(1)``."""
+    letter = unicode_math(style.name(g.tensor, "", ",".join(str(k + 1) for k in g.leading)))
+    return letter if g.row is None else f"{letter}[{g.row + 1},:]"
+
+
+def _grid(g: Grid, style: Style) -> list[str]:
+    title = grid_title(g, style)
+    if g.printable and not g.exact:
+        exact = _table(g, style, True, f"  {title} =")
+        if exact is not None:
+            return [*exact, *(_table(g, style, False, f"  {' ' * display_width(title)} ≈") or _listed(g, style, title))]
+    sign = "=" if g.exact else "≈"
+    return _table(g, style, False, f"  {title} {sign}") or _listed(g, style, title)
+
+
+def _table(g: Grid, style: Style, exact: bool, lead: str) -> list[str] | None:
+    """A matrix with the words at its rows and columns; None where it is too wide."""
+    cells = [[cell_piece(c, style, exact).text for c in row] for row in g.cells]
+    columns = [shortened(visible(w), 9) for w in g.column_words] if g.column_words else []
+    rows = [shortened(visible(w), 12) for w in g.row_words] if g.row_words and len(g.cells) > 1 else []
+    if g.skipped_columns is not None:
+        for r in cells:
+            r.insert(g.skipped_columns, "⋯")
+        if columns:
+            columns.insert(g.skipped_columns, "")
+    if g.skipped_rows is not None:
+        cells.insert(g.skipped_rows, ["⋮"] * len(cells[0]))
+        if rows:
+            rows.insert(g.skipped_rows, "")
+    widths = [max(map(display_width, column)) for column in zip(*cells, *([columns] if columns else []), strict=True)]
+    side = max(map(display_width, rows)) + 2 if rows else 0
+    total = display_width(lead) + 3 + side + sum(widths) + 3 * len(widths)
+    if total > WIDTH:
+        return None
+    pad = " " * display_width(lead)
+    out = []
+    if columns:
+        out.append(f"{pad}  {' ' * side}" + "   ".join(_right(w, n) for w, n in zip(columns, widths, strict=True)))
+    for k, row in enumerate(cells):
+        body = "   ".join(_right(c, n) for c, n in zip(row, widths, strict=True))
+        name = (rows[k] + " " * (side - display_width(rows[k]))) if rows else ""
+        out.append(f"{lead if k == len(cells) // 2 else pad} {name}[{body}]")
+    return out
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - display_width(text)) + text
+
+
+def _listed(g: Grid, style: Style, title: str) -> list[str]:
+    """A matrix too wide for a table, number by number."""
+    out = []
+    letter = title.split("[")[0]
+    for r, row in enumerate(g.cells):
+        for c, cell in enumerate(row):
+            if cell.masked:
+                continue
+            at = [
+                g.row if g.row is not None else _position(r, g.skipped_rows, g.shape[-2:-1] or (1,)),
+                _position(c, g.skipped_columns, g.shape[-1:] or (1,)),
+            ]
+            index = ",".join(str(k + 1) for k in at[2 - min(2, len(g.shape)) :])
+            piece = cell_piece(cell, style, False)
+            sign = "=" if cell.exact else "≈"
+            lead = f"  {letter}[{index}] {sign} " if index else f"  {letter} {sign} "
+            room = WIDTH - len(lead)
+            chunks = [piece.text[k : k + room] for k in range(0, len(piece.text), room)]
+            out += [lead + chunks[0], *(" " * len(lead) + x for x in chunks[1:])]
+    return out
+
+
+def _position(k: int, skipped: int | None, shape: tuple[int, ...]) -> int:
+    return shape[0] - 1 if skipped is not None and k >= skipped else k

@@ -1,0 +1,316 @@
+"""The numbers of a step: the work of single elements, rows and matrices, every decimal from an enclosure that decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product as cartesian
+from typing import Any
+
+import sympy as sp
+
+from symattn.derivation import exactvalue as ev
+from symattn.derivation.binding import is_identity
+from symattn.derivation.decimals import decimal, enclosed_decimal, fixed, is_exact
+from symattn.derivation.document import Cell, Grid, Line
+from symattn.derivation.enclose import BITS, bounds
+from symattn.derivation.examples import Array
+from symattn.derivation.nodeprint import Style, latex
+from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum, tree
+from symattn.derivation.work import Worksheet
+from symattn.errors import UndecidedError
+from symattn.indexed import name_of, reads, subscripts_of
+from symattn.program import Program, Statement
+from symattn.readings import balls
+
+LARGEST = 8
+"""Matrices with more rows or columns are shown with some left out."""
+HEADS = 4
+"""How many matrices of a tensor with leading indices are shown."""
+LONG_VALUE, LONG_CELL = 16, 5
+GUARD = 2
+
+
+class Numbers:
+    """A program with numbers in it, and how they are shown."""
+
+    def __init__(
+        self,
+        program: Program,
+        arrays: Mapping[str, Array],
+        sizes: Mapping[sp.Symbol, int],
+        style: Style,
+        digits: int,
+        follow: int | None,
+        words: Mapping[str, tuple[str, ...]],
+        inline: frozenset[str],
+    ) -> None:
+        self.program, self.arrays, self.sizes = program, arrays, sizes
+        self.style, self.digits, self.follow, self.words = style, digits, follow, words
+        self.sheet = Worksheet(program, arrays, sizes, inline, style.decimals)
+        self._balls: dict[int, dict[str, Any]] = {}
+        self.query = sp.Symbol("i", integer=True)
+
+    # --- steps
+
+    def step(self, group: Sequence[Statement]) -> tuple[tuple[Line, ...], tuple[Grid, ...], str]:
+        """Lines of work, matrices and a remark for the statements of one step."""
+        last = group[-1]
+        remark = self.remark(last)
+        if remark or self.is_lookup(last):
+            return (), self.grids(last), remark
+        lines = [line for s in group if s is last or s.name not in self.sheet.inline for line in self.lines(s)]
+        shown = [g for s in group if s is last for g in self.grids(s)]
+        return tuple(lines), tuple(shown), remark
+
+    def is_lookup(self, s: Statement) -> bool:
+        """Whether a statement only copies."""
+        return not s.over and isinstance(s.expr, sp.Indexed)
+
+    def remark(self, s: Statement) -> str:
+        """That a factor is an identity matrix, so that the result is the other factor."""
+        found = reads(s.expr)
+        if len(found) != 2 or not isinstance(s.expr, sp.Mul) or not s.over:
+            return ""
+        for x, other in (found, found[::-1]):
+            name = name_of(x)
+            if name in self.arrays and is_identity(self.arrays[name]):
+                return f"The matrix {_plain(name)} is the identity here, so {_plain(s.name)} = {_plain(name_of(other))}."
+        return ""
+
+    def lines(self, s: Statement) -> list[Line]:
+        """The work of the followed row, or of the first row of a tensor that no query labels."""
+        free = self.free_axes(s)
+        fixed = self.fixed(s)
+        found = []
+        for values in cartesian(*(range(self.sheet.extent(a)) for a in free)):
+            index = tuple({**fixed, **dict(zip(free, values, strict=True))}[a] for a in s.indices)
+            if self.sheet.defined(s.name, index):
+                found.append(index)
+        return [self.line(s, index) for index in found[:LARGEST]]
+
+    def fixed(self, s: Statement) -> dict[sp.Symbol, int]:
+        """The indices that stay fixed while a row is followed."""
+        if self.query in s.indices:
+            before = s.indices[: s.indices.index(self.query)]
+            return {**dict.fromkeys(before, 0), self.query: self.follow or 0}
+        fixed = dict.fromkeys(s.indices[:-2], 0)
+        if len(s.indices) > 1:
+            row = s.indices[-2]
+            extent = self.sheet.extent(row)
+            fixed[row] = self.follow if self.follow is not None and self.follow < extent and row.name in self.words else 0
+        return fixed
+
+    def free_axes(self, s: Statement) -> list[sp.Symbol]:
+        """The indices that run through the line of elements whose work is shown."""
+        fixed = self.fixed(s)
+        return [a for a in s.indices if a not in fixed]
+
+    def line(self, s: Statement, index: tuple[int, ...]) -> Line:
+        """The work of one element."""
+        work: Node | None = self.sheet.work(s.name, index)
+        assert work is not None
+        cell = self.cell(s.name, index, in_line=True)
+        approximate: Node | None = self.approximate(work) if _has_item(work) or _has_function(work) else None
+        if cell.value is not None and latex(work, self.style) == latex(cell.value, self.style):
+            work = None
+        if cell.value is None and isinstance(work, Item):
+            work = None
+        if (
+            cell.value is not None
+            and work is not None
+            and isinstance(cell.value, Sum)
+            and len(cell.value.terms) > 1
+            and not _has_item(work)
+        ):
+            cell = replace(cell, value=None)  # like terms collected: nothing that the line does not say already
+        if cell.exact or isinstance(approximate, Rounded):
+            approximate = None
+        return Line(Item(s.name, index, ev.generator(ev.Ref(s.name, index))), work, cell, approximate, self.note(s, index))
+
+    def note(self, s: Statement, index: tuple[int, ...]) -> str:
+        """The words at the positions of an element."""
+        said = [
+            self.words[a.name][k]
+            for a, k in zip(s.indices, index, strict=True)
+            if a.name in self.words and k < len(self.words[a.name])
+        ]
+        return " → ".join(said) if len(said) == 2 else ""
+
+    # --- values
+
+    def cell(self, name: str, index: tuple[int, ...], in_line: bool = False) -> Cell:
+        """Exact value and decimal of an element; a matrix has exact values without functions only, a line has longer ones."""
+        if not self.sheet.defined(name, index):
+            return Cell(None, "", True, masked=True)
+        value = self.sheet.full(name, index)
+        if value.special:
+            return Cell(Num(value), {"nan": "NaN", "oo": "inf", "-oo": "-inf"}[value.special], True)
+        short = value.size <= LONG_VALUE if in_line else value.numeric and value.size <= LONG_CELL
+        node: Node | None = tree(value, self.style.decimals) if short else None
+        exact = value.rational
+        if exact is not None:
+            return Cell(tree(value, self.style.decimals), decimal(exact, self.digits), is_exact(exact, self.digits))
+        return Cell(node, self.decimal(name, index, self.digits), False)
+
+    def decimal(self, name: str, index: tuple[int, ...], digits: int) -> str:
+        """The decimal of an element, right in every digit.
+
+        Raises
+        ------
+        UndecidedError
+            When the enclosure does not decide it at the largest precision.
+        """
+
+        def enclosure(bits: int) -> tuple[Fraction, Fraction]:
+            mid, rad = bounds(self.enclosures(bits)[name][index])
+            own, own_rad = bounds(self.sheet.enclose.ball(self.sheet.full(name, index), bits))
+            assert abs(mid - own) <= rad + own_rad, f"{name}{list(index)}: the steps do not lead to the value of the program"
+            return mid, rad
+
+        return decided(enclosure, digits, f"{name}[{','.join(str(k + 1) for k in index)}]")
+
+    def enclosures(self, bits: int) -> dict[str, Any]:
+        """Every tensor of the program as balls."""
+        if bits not in self._balls:
+            self._balls[bits] = balls.evaluate(self.program, self.arrays, sizes=self.sizes, bits=bits)
+        return self._balls[bits]
+
+    def rounded(self, node: Node) -> Rounded:
+        """The decimal of a display tree, with guard digits."""
+        value = self.sheet.settled(node.value)
+        digits = self.digits + GUARD
+        if value.rational is not None:
+            return Rounded(decimal(value.rational, digits), node.value)
+        return Rounded(decided(lambda bits: self.sheet.enclose.bounds(value, bits), digits, "a term"), node.value)
+
+    def approximate(self, node: Node) -> Node:
+        """The tree with decimals in place of everything irrational."""
+        if isinstance(node, Sum):
+            return Sum(tuple((s, self.approximate(t)) for s, t in node.terms))
+        if isinstance(node, Product):
+            return Product(tuple(self.approximate(f) for f in node.factors))
+        if isinstance(node, Item) or not _has_item(node):
+            return node if node.value.rational is not None or node.value.special else self.rounded(node)
+        if isinstance(node, Quotient):
+            return Quotient(self.approximate(node.over), self.approximate(node.under))
+        if isinstance(node, Power):
+            return Power(self.approximate(node.base), node.exponent)
+        if isinstance(node, Apply):
+            return Apply(node.name, tuple(self.approximate(a) for a in node.args), node.known)
+        return node
+
+    # --- matrices
+
+    def inputs(self) -> tuple[Grid, ...]:
+        """The inputs that no step computes, except identity matrices and numbers of words."""
+        found = []
+        for name, array in self.arrays.items():
+            if name not in self.program.discrete and not is_identity(array):
+                found += list(self._grids(name, array.shape))
+        return tuple(found)
+
+    def grids(self, s: Statement) -> tuple[Grid, ...]:
+        """The followed row of a tensor, where it has more than one, and the whole of it."""
+        shape = self.sheet.shape(s.name)
+        whole = tuple(self._grids(s.name, shape))
+        if len(shape) < 2 or self.query not in s.indices or self.follow is None or s.indices[-1] == self.query:
+            return whole
+        rows = []
+        for g in whole:
+            one = self._grid(s.name, g.leading, shape[-2:], rows=[self.follow])
+            rows.append(replace(one, row=self.follow, skipped_rows=None, shape=shape[-2:]))
+        return (*rows, *whole) if shape[-2] > 1 else tuple(rows)
+
+    def _grids(self, name: str, shape: tuple[int, ...]) -> Iterator[Grid]:
+        leading = shape[:-2] if len(shape) > 2 else ()
+        for k, at in enumerate(cartesian(*(range(n) for n in leading))):
+            if k < HEADS:
+                yield self._grid(name, at, shape[len(leading) :])
+
+    def _grid(self, name: str, leading: tuple[int, ...], shape: tuple[int, ...], rows: list[int] | None = None) -> Grid:
+        height, width = (1, *shape)[-2:] if shape else (1, 1)
+        columns, skipped_columns = _kept(width)
+        skipped_rows = None
+        if rows is None:
+            rows, skipped_rows = _kept(height)
+        cells = tuple(tuple(self.cell(name, (*leading, *((r, c)[2 - len(shape) :]))) for c in columns) for r in rows)
+        axes = self.axis_words(name)[len(leading) :]
+        row_words, column_words = axes if len(axes) == 2 else [(), *axes] if axes else [(), ()]
+        return Grid(
+            name,
+            leading,
+            None,
+            cells,
+            shape,
+            skipped_rows,
+            skipped_columns,
+            tuple(row_words[r] for r in rows) if row_words else (),
+            tuple(column_words[c] for c in columns) if column_words else (),
+        )
+
+    def axis_words(self, name: str) -> list[tuple[str, ...]]:
+        """The words along each axis of a tensor; nothing for an axis without words."""
+        if name in self.program:
+            sizes = self.program.shapes[name]
+            return [
+                self.words.get(a.name if str(n) != "vocab" else "vocabulary", ())
+                for a, n in zip(self.program[name].indices, sizes, strict=True)
+            ]
+        if any(str(n) == "vocab" for n in self.program.shapes[name]):
+            return [self.words.get("vocabulary", ()) if str(n) == "vocab" else () for n in self.program.shapes[name]]
+        along = {x: self.words.get(x.name, ()) for s in self.program for x in s.domain}
+        used = next(x for s in self.program for x in reads(s.expr) if name_of(x) == name)
+        return [along.get(a, ()) for a in subscripts_of(used)]
+
+
+def decided(enclosure: Callable[[int], tuple[Fraction, Fraction]], digits: int, what: str) -> str:
+    """The decimal of a number that can be enclosed with any number of bits.
+
+    Raises
+    ------
+    UndecidedError
+        When the enclosure does not decide it at the largest precision.
+    """
+    for bits in BITS:
+        mid, rad = enclosure(bits)
+        found = enclosed_decimal(mid, rad, digits)
+        if found is not None:
+            return found
+    zero = fixed(Fraction(0), digits)
+    if {fixed(x, digits).lstrip("-") for x in (mid - rad, mid + rad)} == {zero}:
+        return zero  # not told apart from 0, and 0 in every place that is printed
+    raise UndecidedError(f"{what}: {digits} decimals are not decided at {BITS[-1]} bits")
+
+
+def _kept(length: int) -> tuple[list[int], int | None]:
+    """The positions that are shown, and after which of them some are left out."""
+    if length <= LARGEST:
+        return list(range(length)), None
+    return [*range(LARGEST - 2), length - 1], LARGEST - 2
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below a node."""
+    if isinstance(node, Sum):
+        return tuple(t for _, t in node.terms)
+    if isinstance(node, Product):
+        return node.factors
+    if isinstance(node, Quotient):
+        return (node.over, node.under)
+    if isinstance(node, Power):
+        return (node.base, node.exponent)
+    return node.args if isinstance(node, Apply) else ()
+
+
+def _has_item(node: Node) -> bool:
+    return isinstance(node, Item) or any(map(_has_item, children(node)))
+
+
+def _has_function(node: Node) -> bool:
+    return (isinstance(node, Apply) and node.name != "sqrt") or any(map(_has_function, children(node)))
+
+
+def _plain(name: str) -> str:
+    return f"{name[0]}_{name[1:]}" if len(name) == 2 and name[0] == "W" else name
