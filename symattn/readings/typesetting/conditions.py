@@ -3,6 +3,7 @@ r"""Conditions in LaTeX: ``j \le i + m - n``, ``M_{ij} = 1``, windows, documents
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import sympy as sp
 
@@ -10,6 +11,7 @@ from symattn.program import Program, all_reads, conjuncts, name_of
 from symattn.readings.typesetting.scalars import Printer, bracket
 
 
+@lru_cache(maxsize=64)
 def flags(program: Program) -> frozenset[str]:
     """Names of the boolean inputs of a program: only conditions read them, and only to compare them with 0."""
     candidates = set(program.discrete)

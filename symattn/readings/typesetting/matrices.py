@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -283,12 +284,12 @@ class Algebra:
         name = e.func.__name__
         macro = {"Max": r"\max", "Min": r"\min"}.get(name) or MACROS.get(name) or self.style.function(name)
         dummies = [sp.Dummy(real=True) for _ in arguments]
-        f = _callable(dummies, e.func(*dummies))
+        f = cache(lambda: _callable(dummies, e.func(*dummies)))
         return Form(
             macro + bracket(", ".join(a.tex for a in arguments)),
             arguments[0].labels,
             ATOM,
-            lambda env: np.asarray(f(*[a.value(env) for a in arguments])),
+            lambda env: np.asarray(f()(*[a.value(env) for a in arguments])),
         )
 
     def summed(self, a: Form, over: Sequence[sp.Symbol], names: Sequence[str]) -> Form:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import sympy as sp
 
@@ -29,6 +30,7 @@ def is_negative(term: sp.Expr) -> bool:
     return bool(coefficient.is_negative)
 
 
+@lru_cache(maxsize=64)
 def batch_indices(program: Program) -> frozenset[sp.Symbol]:
     """The indices that no matrix has as an axis: those before the last two of a target, unless a matrix or vector ends in them.
 
