@@ -141,7 +141,7 @@ class Printer:
 
     def product(self, e: sp.Expr) -> Piece:
         """A product or a power: one fraction, or a numerical fraction before a long numerator."""
-        coefficient, factors = _positive(*(e.as_coeff_mul() if not e.is_number else _numeral(e)))
+        coefficient, factors = _positive(*_numeral(e))
         p = self.fraction(abs(coefficient), factors)
         return Piece("-" + at(p, PRODUCT), SUM, p.apart) if coefficient.is_negative else p
 
@@ -239,7 +239,7 @@ class Printer:
 
 
 def _numeral(e: sp.Expr) -> tuple[sp.Rational, tuple[sp.Expr, ...]]:
-    """A number as coefficient and factors, with roots back under the fraction line: 10*sqrt(3)/3 is 10/sqrt(3)."""
+    """A product as coefficient and factors, with roots back under the fraction line: 10*sqrt(3)/3 is 10/sqrt(3)."""
     coefficient, factors = e.as_coeff_mul()
     out = []
     for f in factors:

@@ -443,3 +443,33 @@ def test_arrays_that_disagree_are_refused():
         form.value({"Q": np.ones((2, 2)), "K": np.ones((4, 3))})
     with pytest.raises(ShapeError, match="K has 2 axes"):
         form.value({"Q": np.ones((2, 2)), "K": np.ones(4)})
+
+
+def test_random_products_are_read_back_as_what_they_are():
+    """Products of random matrices and vectors over random index sets: where a matrix form exists, its LaTeX gives the einsum."""
+    draw = np.random.default_rng(11)
+    axes = (i, j, c, e)
+    reduced = 0
+    for _ in range(400):
+        names, factors, spec = {}, [], []
+        for k in range(draw.integers(1, 5)):
+            own = [axes[q] for q in sorted(draw.choice(4, draw.integers(1, 3), replace=False))]
+            own = own[::-1] if draw.random() < 0.4 else own
+            name = "ABFGHNRU"[k]
+            names[name] = draw.uniform(0.3, 1.4, [LENGTHS[str(q)] for q in own])
+            power = int(draw.choice([1, 1, 1, 2, -1]))
+            factors.append(T(name, *own) ** power)
+            spec.append(("".join(map(str, own)), names[name] ** float(power)))
+        used = [q for q in axes if any(q in f.free_symbols for f in factors)]
+        keep = [used[q] for q in draw.permutation(len(used))[: draw.integers(0, 3)]]
+        over = tuple(q for q in used if q not in keep)
+        s = Statement(T("Y", *keep) if keep else T("Y"), sp.Mul(*factors) * draw.choice([1, -1, 2]), over)
+        form = matrix_form(program_of(s), s, batch=())
+        if form is None:
+            continue
+        reduced += 1
+        sign = s.expr.as_coeff_Mul()[0]
+        expected = float(sign) * np.einsum(",".join(q for q, _ in spec) + "->" + "".join(map(str, keep)), *[x for _, x in spec])
+        np.testing.assert_allclose(form.value(names), expected, rtol=1e-10, err_msg=form.latex)
+        assert same(Reader(names, {}, {}).read(form.rhs), expected), f"{s}: {form.latex}"
+    assert reduced > 250
