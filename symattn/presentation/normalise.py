@@ -43,8 +43,8 @@ def normalise_last(program: Program, *, steps: list[Step] | None = None) -> Prog
     Program
         The same outputs. ``O[..] = sum over j of P V`` becomes ``N[..] = sum over j of E V`` and ``O = N/l``; where a row
         may be empty, ``O = N/l where l != 0``, so that an empty row gives 0 as before. Weights that nothing else reads are left
-        out. New names: ``N`` (numbered when taken) and, for multiples of weights such as ``Pd``, the name of the numerator with the
-        same ending, ``Ed``. A program without such an average is returned unchanged.
+        out. New names: ``N`` (numbered when taken) and, for multiples of weights such as ``Pd``, the name of the numerator with
+        the same ending, ``Ed``. A program without such an average is returned unchanged.
 
     Notes
     -----

@@ -1,10 +1,10 @@
 """How a rewriting of a list of statements is known to be right: proved for all sizes, or checked in balls at a small size.
 
 **Proof.** Old and new list share some names. Take the values that the old list gives to all its names, and those that the new
-list's own helpers then have. If these values satisfy every equation of the new list, they are the values that the new list gives,
-since its equations determine them one after the other. So each statement that changed is proved by itself: the tensor, spelled out
-by the old equations, equals the new expression, spelled out by the old equations and those of new helpers. Names in common need
-not be spelled out, which keeps the proofs small; where that is not enough more of them are.
+list's own helpers then have. If these values satisfy every equation of the new list, they are the values that the new list
+gives, since its equations determine them one after the other. So each statement that changed is proved by itself: the tensor,
+spelled out by the old equations, equals the new expression, spelled out by the old equations and those of new helpers. Names in
+common need not be spelled out, which keeps the proofs small; where that is not enough more of them are.
 
 **Side conditions.** The proof is of formal identities: a divisor is not 0 where its quotient is read.
 """

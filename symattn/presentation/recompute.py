@@ -63,8 +63,8 @@ def recompute(program: Program, presented: Presented, *, steps: list[Step] | Non
     -------
     Program
         Outputs: those of ``program``, then the gradients. The forward statements divide last; the log-sum-exp is the program's
-        own statement for it, in its base, or a new one ``L = m + log(l)``; with a sink it includes the sink. Then come, named with
-        ``_b``, the scores recomputed, ``P_b = exp(.. - L)`` and, with a sink, ``P0_b = exp(sink - L)``; and the presented
+        own statement for it, in its base, or a new one ``L = m + log(l)``; with a sink it includes the sink. Then come, named
+        with ``_b``, the scores recomputed, ``P_b = exp(.. - L)`` and, with a sink, ``P0_b = exp(sink - L)``; and the presented
         statements on these, ``D`` read from the output. Rows (projections, outputs, ``L``) are saved and read as they are.
         Without a softmax the presented program is returned with the outputs of ``program`` added.
 

@@ -143,7 +143,7 @@ def inline_helpers(listing: Listing) -> Iterator[Listing]:
 
 
 def inline_copies(listing: Listing) -> Iterator[Listing]:
-    """Do without a gradient that is another one, or a scalar multiple of it."""
+    """Do without a gradient that is another one, or a scalar multiple of it; not where a sum is known by its name."""
     for b in listing.derived:
         users = listing.users(b.name)
         if b.over or b.name in listing.outputs or not users or not is_scalar_multiple(b.expr):
@@ -153,7 +153,7 @@ def inline_copies(listing: Listing) -> Iterator[Listing]:
             map(str, b.indices)
         ):
             continue
-        if all(listing.domain_allows(b, u) for u in users):
+        if all(u.name not in listing.given and listing.domain_allows(b, u) for u in users):
             yield listing.inlined(b)
 
 
@@ -171,7 +171,7 @@ def weighted_gradient(listing: Listing, b: Statement) -> bool:
 def name_weighted_gradients(listing: Listing) -> Iterator[Listing]:
     """Call the row sum of a tensor times its gradient ``D`` (numbered when there are several), a number in front taken out."""
     for b in listing.derived:
-        if listing.known(b.name) or not weighted_gradient(listing, b):
+        if listing.known(b.name) or not weighted_gradient(listing, b) or b.name.rstrip("0123456789") == "D":
             continue
         name = listing.fresh("D")
         sign, target = coefficient(b.expr), tensor(name, *b.indices)
@@ -245,6 +245,8 @@ def refold(listing: Listing) -> Iterator[Listing]:
     for b in listing.derived:
         if not weighted_gradient(listing, b) or b.name in listing.outputs:
             continue
+        if any(name_of(x) in listing.forward and listing.forward[name_of(x)].over for x in b.reads):
+            continue  # the weighted tensor is a sum already: folded
         long = _spelled_out(b.expr, products)
         for f in factors(long):
             s = listing.by_name.get(name_of(f)) if isinstance(f, sp.Indexed) else None
@@ -270,9 +272,9 @@ RULES: tuple[Rule, ...] = (
     Rule("functions", "the function is read through the forward tensor that it defines", name_functions),
     Rule("quotients", "the helper is the weight times the normaliser", name_quotients),
     Rule("take out", "factors that do not depend on the summed index leave the sum", take_out),
+    Rule("name", "the sum of a tensor times its gradient is D", name_weighted_gradients),
     Rule("helpers", "the helper is put in", inline_helpers),
     Rule("copies", "a multiple of another gradient needs no name", inline_copies),
-    Rule("name", "the sum of a tensor times its gradient is D", name_weighted_gradients),
     Rule("name weights", "the exponential over the normaliser is a weight", name_weights),
     Rule("share", "the product has a name already", share_products),
     Rule("shorten", "terms are cancelled and collected", shorten),
