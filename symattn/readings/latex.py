@@ -3,7 +3,7 @@ r"""The LaTeX reading: statements of any program as formulas, in index form and 
     index_form(program, statement, letters=None, *, style="latex", batch=(), hidden=(), where=True, constants=True) -> str
     matrix_form(program, statement, batch=None, letters=None, *, style="latex", hidden=(), constants=True) -> MatrixForm | None
     softmax_steps(program) -> tuple[Softmax, ...]
-    softmax_form(program, found, form="matrix", letters=None, *, style="latex", batch=None, hidden=(), lse=False) -> str | None
+    softmax_form(program, found, form="matrix", letters=None, *, style="latex", batch=None, hidden=(), of=None) -> str | None
     condition_form(program, statement, letters=None, *, style="latex", batch=(), hidden=()) -> str
     scalar_form(program, statement, expr, letters=None, *, style="latex") -> str
     letter(name, letters=None, *, known=()) -> str
@@ -11,7 +11,8 @@ r"""The LaTeX reading: statements of any program as formulas, in index form and 
 A :class:`MatrixForm` has ``.latex``, ``.lhs``, ``.rhs`` and ``.value(arrays)``, what the printed formula gives in numbers; it is
 None where a statement does not reduce to matrices, and index form is then the thing to print. It leaves conditions out: entries
 outside them are 0. A document says that once, with :func:`condition_form`. A :class:`Softmax` names the statements that one line
-``P = softmax(Z)`` stands for; :func:`softmax_form` writes that line.
+``P = softmax(Z)`` stands for; :func:`softmax_form` writes that line, and those of the log-sum-exp (``of=found.lse``) and of a
+sink's share (``of`` one of ``found.beside``) without the helpers.
 
 ``statement`` is a statement of the program or its name. ``letters`` is a table from names of tensors to LaTeX, laid over the
 default one, or :class:`Letters`. ``style`` is ``"latex"``, ``"markdown"`` or a :class:`Style`. Indices in ``batch`` are written
@@ -26,6 +27,7 @@ from typing import Literal
 
 import sympy as sp
 
+from symattn.errors import UnknownNameError, nearest
 from symattn.program import Program, Statement
 from symattn.readings.typesetting import indexform, matrixform, softmax
 from symattn.readings.typesetting.conditions import condition
@@ -123,10 +125,13 @@ def softmax_form(
     style: Style | str = LATEX,
     batch: Indices | None = None,
     hidden: Indices = (),
+    of: str | None = None,
     lse: bool = False,
 ) -> str | None:
-    r"""The line ``P = \operatorname{softmax}(Z)``, or with ``lse`` the line of the log-sum-exp; None where there is none.
+    r"""The line ``P = \operatorname{softmax}(Z)``; None where the form does not exist.
 
+    ``of`` asks for another tensor that the softmax gives: ``found.lse`` (``lse=True`` says the same) or the share of a sink, one
+    of the names in ``found.beside``.
     ``batch`` None means :func:`batch_indices` in matrix form and no index in index form.
 
     >>> from symattn.program import indices, size, tensor
@@ -142,15 +147,25 @@ def softmax_form(
     >>> print(softmax_form(p, found, "index", style="markdown"))
     P_{ij} = \frac{\exp(Z_{ij})}{\sum_{j'} \exp(Z_{ij'})}
     """
-    if lse and found.lse is None:
+    of = found.lse if lse else of or found.name
+    if of is None:
         return None
-    target = program[found.lse] if lse and found.lse is not None else found.weights
+    if of not in {found.name, found.lse, *dict(found.beside)}:
+        raise UnknownNameError(f"{of!r} is no part of this softmax. {nearest(of, [found.name, *dict(found.beside)])}")
     lifted = _indices(batch) if batch is not None else batch_indices(program) if form == "matrix" else frozenset()
     printer = printer_for(program, found.weights, letters, style_of(style), lifted, _indices(hidden))
     if form == "index":
-        return softmax.lse_index(found, program, printer) if lse else softmax.softmax_index(found, program, printer)
-    lhs = matrixform.left_hand_side(target, printer)
-    return softmax.lse_matrix(found, program, printer, lhs) if lse else softmax.softmax_matrix(found, program, printer, lhs)
+        if of == found.name:
+            return softmax.softmax_index(found, program, printer)
+        return (
+            softmax.lse_index(found, program, printer) if of == found.lse else softmax.beside_index(found, program, printer, of)
+        )
+    lhs = matrixform.left_hand_side(program[of], printer)
+    if of == found.name:
+        return softmax.softmax_matrix(found, program, printer, lhs)
+    if of == found.lse:
+        return softmax.lse_matrix(found, program, printer, lhs)
+    return softmax.beside_matrix(found, program, printer, lhs, of)
 
 
 def scalar_form(

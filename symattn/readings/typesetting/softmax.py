@@ -41,6 +41,8 @@ class Softmax:
         Name of a tensor that is ``m + log(l)``, None where there is none.
     lse_factor
         What it is multiplied by: 1, or 1/log(2) in base 2.
+    beside
+        Names of the weights of the extras (the sink's share ``P0 = E0/l``), each with its logit.
     """
 
     weights: Statement
@@ -53,6 +55,7 @@ class Softmax:
     helpers: tuple[str, ...]
     lse: str | None
     lse_factor: sp.Expr
+    beside: tuple[tuple[str, sp.Expr], ...]
 
     @property
     def name(self) -> str:
@@ -93,7 +96,7 @@ def _softmax(program: Program, s: Statement) -> Softmax | None:
     parts = _denominator(program, normaliser, numerator, shift)
     if parts is None:
         return None
-    row, extras, used = parts
+    row, logits, used = parts
     if s.where != row.where or set(row.indices) | set(row.over) != set(s.indices):
         return None
     maxima = _maxima(program, shift) if shift is not None else set()
@@ -101,7 +104,9 @@ def _softmax(program: Program, s: Statement) -> Softmax | None:
     lse, factor = next(((t.name, f) for t in program for f in _lse_factor(t, denominator, shift)), (None, sp.Integer(1)))
     score = exponent + shift if shift is not None else exponent
     helpers = tuple(t.name for t in program if t.name in names)
-    return Softmax(s, exponential, normaliser, score, row.over[0], shift, extras, helpers, lse, factor)
+    beside = tuple((t.name, x) for t in program for read, x in logits.items() if not t.over and t.expr == read / denominator)
+    extras = tuple(logits.values())
+    return Softmax(s, exponential, normaliser, score, row.over[0], shift, extras, helpers, lse, factor, beside)
 
 
 def _definition(program: Program, read: sp.Expr) -> Statement | None:
@@ -122,13 +127,13 @@ def _is_shift(program: Program, t: sp.Expr) -> bool:
 
 def _denominator(
     program: Program, s: Statement, weight: sp.Expr, shift: sp.Expr | None
-) -> tuple[Statement, tuple[sp.Expr, ...], set[str]] | None:
-    """The row sum inside a normaliser, the logits beside it, and the statements used."""
+) -> tuple[Statement, dict[sp.Expr, sp.Expr], set[str]] | None:
+    """The row sum inside a normaliser, the terms beside it with their logits, and the statements used."""
     if _is_row_sum(s, weight):
-        return s, (), {s.name}
+        return s, {}, {s.name}
     if s.over or not isinstance(s.expr, sp.Add):
         return None
-    row, extras, used = None, [], set()
+    row, logits, used = None, {}, set()
     for t in s.expr.args:
         inner = _definition(program, t) if isinstance(t, (sp.Indexed, sp.Symbol)) else None
         if inner is not None and _is_row_sum(inner, weight):
@@ -142,8 +147,8 @@ def _denominator(
         if shift is not None and logit.has(shift):
             return None
         used |= {inner.name} if inner is not None else set()
-        extras.append(logit)
-    return (row, tuple(extras), used) if row is not None else None
+        logits[t] = logit
+    return (row, logits, used) if row is not None else None
 
 
 def _is_row_sum(s: Statement, weight: sp.Expr) -> bool:
@@ -174,6 +179,13 @@ def softmax_index(found: Softmax, program: Program, printer: Printer) -> str:
     return rf"{printer.tex(found.weights.target)} = \frac{{\exp{bracket(printer.tex(score))}}}{{{total}}}"
 
 
+def beside_index(found: Softmax, program: Program, printer: Printer, name: str) -> str:
+    r"""``P_0 = \frac{\exp(b)}{\exp(b) + \sum_j \exp(Z_{ij})}``: the share of a sink."""
+    logit = printer.tex(dict(found.beside)[name])
+    total = _row(found, printer, printer.tex(_score(found, program)), printer.tex(found.over))
+    return rf"{printer.tex(program[name].target)} = \frac{{\exp{bracket(logit)}}}{{{total}}}"
+
+
 def lse_index(found: Softmax, program: Program, printer: Printer) -> str | None:
     r"""``L_i = \log\left(\sum_j \exp(Z_{ij})\right)``; None where the program has no log-sum-exp."""
     if found.lse is None:
@@ -191,6 +203,16 @@ def softmax_matrix(found: Softmax, program: Program, printer: Printer, lhs: str)
         return f"{lhs} = {printer.style.function('softmax')}{bracket(form)}"
     row = _matrix_row(found, program, printer, form)
     return rf"{lhs} = {printer.style.function('diag')}{bracket(row)}^{{-1}} \exp{bracket(form)}" if row is not None else None
+
+
+def beside_matrix(found: Softmax, program: Program, printer: Printer, lhs: str, name: str) -> str | None:
+    r"""``P_0 = diag(...)^{-1} \exp(b)\mathbf{1}``."""
+    form = _reduced(found, program, printer)
+    row = _matrix_row(found, program, printer, form) if form is not None else None
+    if row is None:
+        return None
+    share = _vector(found, printer, program, dict(found.beside)[name])
+    return f"{lhs} = {printer.style.function('diag')}{bracket(row)}^{{-1}} {share}"
 
 
 def lse_matrix(found: Softmax, program: Program, printer: Printer, lhs: str) -> str | None:
@@ -228,10 +250,14 @@ def _reduced(found: Softmax, program: Program, printer: Printer) -> str | None:
 
 
 def _matrix_row(found: Softmax, program: Program, printer: Printer, score: str) -> str | None:
-    reduction = Reduction(program, printer, printer.batch | printer.hidden)
-    labels = tuple(a for a in found.weights.indices if a not in reduction.batch)[:1]
     try:
-        beside = [reduction.algebra.spread(reduction.element(sp.exp(x), labels), labels).at(ENTRYWISE) for x in found.extras]
+        beside = [_vector(found, printer, program, x) for x in found.extras]
     except NoMatrixForm:
         return None
     return " + ".join([*beside, rf"\exp{bracket(score)}\mathbf{{1}}"])
+
+
+def _vector(found: Softmax, printer: Printer, program: Program, logit: sp.Expr) -> str:
+    reduction = Reduction(program, printer, printer.batch | printer.hidden)
+    labels = tuple(a for a in found.weights.indices if a not in reduction.batch)[:1]
+    return reduction.algebra.spread(reduction.element(sp.exp(logit), labels), labels).at(ENTRYWISE)

@@ -6,6 +6,7 @@ import pytest
 import sympy as sp
 
 from symattn.definition import Definition
+from symattn.errors import UnknownNameError
 from symattn.program import Program, Statement, indices, size, tensor
 from symattn.readings.latex import softmax_form, softmax_steps
 
@@ -149,3 +150,15 @@ def test_two_softmaxes_are_two():
         for s in second.values()
     ]
     assert [f.name for f in softmax_steps(program(*first.values(), *renamed))] == ["p", "p2"]
+
+
+def test_the_share_of_the_sink_is_written_without_helpers():
+    p = Definition(sink=True, heads=2, causal="top-left").program()
+    (found,) = softmax_steps(p)
+    assert found.beside == (("P0", T("sink", h)),)
+    total = r"\exp(b_h)\mathbf{1} + \exp(S^{(h)})\mathbf{1}"
+    assert softmax_form(p, found, of="P0") == rf"P_0^{{(h)}} = \operatorname{{diag}}({total})^{{-1}} \exp(b_h)\mathbf{{1}}"
+    assert softmax_form(p, found, "index", of="P0") == r"(P_0)_{hi} = \frac{\exp(b_h)}{\exp(b_h) + \sum_j \exp(S_{hij})}"
+    assert softmax_form(p, found, of="L") == softmax_form(p, found, lse=True)
+    with pytest.raises(UnknownNameError, match="'PO' is no part"):
+        softmax_form(p, found, of="PO")
