@@ -1,7 +1,7 @@
 """Decimals that are right in every digit: printed from enclosures, rounded once, halves to even.
 
-``digits`` is the number of places after the point; a number too small to show two digits there, or of eight and more digits
-before the point, is written with a power of ten and ``digits`` significant digits.
+``digits`` is the number of places after the point; a number too small to show itself there (two digits of it, from three places
+on), or of nine and more digits before the point, is written with a power of ten and ``digits`` significant digits.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def decimal(x: Fraction, digits: int) -> str:
     """
     if is_exact(x, digits):
         return _plain(x, digits)
-    if Fraction(1, 10 ** max(digits - 1, 0)) / 2 > abs(x) or abs(x) >= TALL:
+    if Fraction(1, 10 ** (digits - 1 if digits > 2 else digits)) / 2 > abs(x) or abs(x) >= TALL:
         significant = max(digits, 2)
         e = exponent_of(x)
         n = rounded(x, significant - 1 - e)

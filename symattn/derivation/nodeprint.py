@@ -22,7 +22,12 @@ SUM, PRODUCT, POWER, ATOM = range(4)
 SPECIAL = {"nan": (r"\mathrm{NaN}", "NaN"), "oo": (r"\infty", "∞"), "-oo": (r"-\infty", "-∞")}
 LATEX_NAMES = {"log": r"\log", "tanh": r"\tanh", "Max": r"\max", "Min": r"\min", "sin": r"\sin", "cos": r"\cos"}
 RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-TEXT_NAMES = {"Max": "max", "Min": "min", "Abs": "abs"}
+TEXT_NAMES = {"Max": "max", "Min": "min"}
+FENCES = {
+    "Abs": (r"\lvert", r"\rvert", "|", "|"),
+    "floor": (r"\lfloor", r"\rfloor", "⌊", "⌋"),
+    "ceiling": (r"\lceil", r"\rceil", "⌈", "⌉"),
+}
 
 
 @dataclass(frozen=True)
@@ -244,6 +249,9 @@ class _Latex(_Printer):
             body = self.write(node.args[0])[0]
             self.inline -= 1
             return f"e^{{{body}}}", POWER
+        if node.name in FENCES:
+            left, right = FENCES[node.name][:2]
+            return rf"\left{left} {self.write(node.args[0])[0]} \right{right}", ATOM
         name = LATEX_NAMES.get(node.name) or self.style.typesetting.function(node.name)
         body = ", ".join(self.write(a)[0] for a in node.args)
         return rf"{name}\left({body}\right)", ATOM
@@ -285,6 +293,9 @@ class _Text(_Printer):
             return "√" + self.at(node.args[0], ATOM), POWER
         if node.name == "exp":
             return "e^" + self.at(node.args[0], ATOM), POWER
+        if node.name in FENCES:
+            left, right = FENCES[node.name][2:]
+            return f"{left}{self.write(node.args[0])[0]}{right}", ATOM
         return f"{TEXT_NAMES.get(node.name, node.name)}({', '.join(self.write(a)[0] for a in node.args)})", ATOM
 
 
