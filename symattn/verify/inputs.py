@@ -7,16 +7,14 @@ scores far from 0 in both directions, ties, rows without keys, NaN in keys that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from symattn import formats
 from symattn.definition import Definition
-from symattn.errors import DefinitionError, ShapeError
+from symattn.errors import ShapeError
 from symattn.intake import Array
 from symattn.verify.kernels.call import Call
 
@@ -213,19 +211,24 @@ def _given(d: Definition, s: Shape, r: np.random.Generator, real: dict[str, Arra
 def cases_for(definition: Definition, dtype: str, seed: int, shape: Shape | None = None) -> dict[str, dict[str, Array]]:
     """The default pack for a definition, by the name of its kind; all in one shape where that is given.
 
+    Inputs with a row without keys are left out under ``empty_row="error"``, unless there are no others.
+
     Raises
     ------
     ShapeError
         When the definition's heads contradict the shape.
     """
-    found = {}
+    found, refused = {}, {}
     for kind in KINDS:
         s = shape or fitted(definition, kind.shape)
         _check(definition, s)
         fields = fields_for(definition, s, dtype, seed, kind)
-        if kind.applies(Call(definition, fields)):
+        call = Call(definition, fields)
+        if definition.empty_row == "error" and call.has_empty_row:
+            refused[kind.name] = fields
+        elif kind.applies(call):
             found[kind.name] = fields
-    return found
+    return found or refused
 
 
 def fitted(definition: Definition, shape: Shape) -> Shape:
@@ -238,10 +241,3 @@ def fitted(definition: Definition, shape: Shape) -> Shape:
 def _check(d: Definition, s: Shape) -> None:
     if d.heads is not None and (d.heads, d.kv_heads) != (s.h, s.hkv):
         raise ShapeError(f"the definition has heads={d.heads}, kv_heads={d.kv_heads}; the shape says H={s.h}, HKV={s.hkv}")
-
-
-def described(d: Definition) -> Mapping[str, Any]:
-    """A definition as plain data: the fields that are not at their defaults, as text."""
-    if d.start != "qkv":
-        raise DefinitionError("a kernel is judged on given query, key and value: start='qkv'")
-    return MappingProxyType({k: str(v) for k, v in d.changed.items()})

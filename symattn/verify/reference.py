@@ -7,8 +7,10 @@ log-sum-exp where the declared arithmetic says that it recomputes the weights fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -97,7 +99,23 @@ class _Question:
     staged: bool = False
 
 
-def judge_forward(ref: Reference, tensors: Mapping[str, Array], arithmetic: Arithmetic, *, cap: int = CAP) -> list[TensorReport]:
+@dataclass(frozen=True)
+class Tolerance:
+    """A tolerance given instead of a derived one: ``atol + rtol |exact|``."""
+
+    rtol: Fraction
+    atol: Fraction
+
+    def bound(self, mid: Array) -> Array:
+        """The bound per element, rounded up to float64; 0 where the exact value is infinite or NaN."""
+        values = [self.atol + self.rtol * abs(m) if isinstance(m, Fraction) else Fraction(0) for m in mid.ravel()]
+        ups = [b if Fraction(b := float(v)) >= v else math.nextafter(b, math.inf) for v in values]
+        return np.array(ups, dtype=np.float64).reshape(mid.shape)
+
+
+def judge_forward(
+    ref: Reference, tensors: Mapping[str, Array], arithmetic: Arithmetic | Tolerance, *, cap: int = CAP
+) -> list[TensorReport]:
     """The verdicts on ``out`` and, where given, ``lse``.
 
     Parameters
@@ -107,19 +125,19 @@ def judge_forward(ref: Reference, tensors: Mapping[str, Array], arithmetic: Arit
     tensors
         What the kernel returned, by field name, shapes already checked.
     arithmetic
-        How the kernel computes.
+        How the kernel computes, or a tolerance to use in place of the bound that follows from it.
     cap
         Bits at which an undecided element is inconclusive.
     """
     program, inputs = ref.bound.program, ref.bound.inputs
-    followed = programs.followed(program, arithmetic, gradient=False)
+    followed = programs.followed(program, arithmetic, gradient=False) if isinstance(arithmetic, Arithmetic) else program
     return _judge(ref, tensors, arithmetic, _Question(program, inputs, followed, inputs, "forward"), cap)
 
 
 def judge_backward(
     ref: Reference,
     tensors: Mapping[str, Array],
-    arithmetic: Arithmetic,
+    arithmetic: Arithmetic | Tolerance,
     *,
     saved: Mapping[str, Array] | None = None,
     with_lse: bool = False,
@@ -137,6 +155,9 @@ def judge_backward(
         Whether the kernel took the gradient of the LSE; it is 0 otherwise.
     """
     program, inputs = ref.bound.program, ref.seeds(with_lse=with_lse)
+    if isinstance(arithmetic, Tolerance):
+        exact = with_gradient(program)
+        return _judge(ref, tensors, arithmetic, _Question(exact, inputs, exact, inputs, f"backward {with_lse}"), cap)
     whole = programs.followed(program, arithmetic, gradient=True)
     if arithmetic.staged and saved is not None and _usable(saved, ref):
         part = programs.staged(whole, program.outputs)
@@ -155,30 +176,25 @@ def _usable(saved: Mapping[str, Array], ref: Reference) -> bool:
     return bool(np.isfinite(out.astype(np.float64)).all() and (np.isfinite(lse) | np.isneginf(lse)).all())
 
 
-def _judge(ref: Reference, tensors: Mapping[str, Array], arithmetic: Arithmetic, q: _Question, cap: int) -> list[TensorReport]:
+def _judge(
+    ref: Reference, tensors: Mapping[str, Array], arithmetic: Arithmetic | Tolerance, q: _Question, cap: int
+) -> list[TensorReport]:
     names = {field_of(n): n for n in q.program.outputs if field_of(n) in tensors}
-    given = {n: q.list_inputs[n] for n in q.list_.inputs}
-    boxes = rounding.evaluate(q.list_, given, arithmetic, sizes=dict(ref.bound.sizes))
-    bounds = {f: _field(ref, n, boxes[n].bound) for f, n in names.items()}
+    bounds: dict[str, Array] = {}
+    if isinstance(arithmetic, Arithmetic):
+        given = {n: q.list_inputs[n] for n in q.list_.inputs}
+        boxes = rounding.evaluate(q.list_, given, arithmetic, sizes=dict(ref.bound.sizes))
+        bounds = {f: unbind(ref.bound, n, boxes[n].bound)[1] for f, n in names.items()}
     found: dict[str, Comparison] = {}
     bits, todo = BITS, tuple(names)
     while todo:
         values = ref.enclosed(q.program, q.inputs, tuple(names[f] for f in todo), bits, q.key)
         for f in todo:
             exact = back(ref.bound, names[f], values[names[f]])[1]
-            found[f] = compare(tensors[f], exact.mid, exact.rad, bounds[f], formats.get(tensors[f].dtype))
+            bound = arithmetic.bound(exact.mid) if isinstance(arithmetic, Tolerance) else bounds[f]
+            found[f] = compare(tensors[f], exact.mid, exact.rad, bound, formats.get(tensors[f].dtype))
         todo = tuple(f for f in todo if found[f].undecided and not found[f].failing)
         bits *= 2
         if bits > cap:
             break
     return [TensorReport(f, found[f], staged=q.staged) for f in names]
-
-
-def _field(ref: Reference, name: str, a: Array) -> Array:
-    return unbind(ref.bound, name, np.broadcast_to(a, np.shape(a)))[1]
-
-
-def judged_names(ref: Reference, *, backward: bool) -> Iterable[str]:
-    """The field names of what can be judged of a definition."""
-    program = with_gradient(ref.bound.program) if backward else ref.bound.program
-    return tuple(field_of(n) for n in program.outputs)

@@ -95,18 +95,13 @@ class CaseReport:
     tensors: tuple[TensorReport, ...] = ()
     error: str | None = None
     known: str | None = None
-    leak: bool = False
 
     @property
     def verdict(self) -> str:
-        """The worst of its tensors, known deviations left out; fail where the kernel gave nothing.
-
-        A case of poisoned masked keys (``leak``) that fails is suspect: the results are right on every finite input.
-        """
+        """The worst of its tensors, known deviations left out; fail where the kernel gave nothing."""
         if self.error:
             return "pass" if self.known else "fail"
-        worst = worst_of(t.counted for t in self.tensors)
-        return "suspect" if self.leak and worst == "fail" else worst
+        return worst_of(t.counted for t in self.tensors)
 
     @property
     def deviates(self) -> bool:
@@ -170,7 +165,7 @@ class Report:
     @property
     def max_share_of_bound(self) -> str:
         """The greatest error as a share of its bound over all tensors, as text; known deviations left out."""
-        counted = (t.comparison.max_share for c in self.cases for t in c.tensors if t.counted == t.verdict and not c.leak)
+        counted = (t.comparison.max_share for c in self.cases for t in c.tensors if t.counted == t.verdict)
         return significant(max(counted, default=Fraction(0)), 5)
 
     def exit_code(self, *, strict: bool = False) -> int:

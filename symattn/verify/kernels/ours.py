@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -76,10 +78,12 @@ class Flash(Kernel):
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """float32 inside (float64 for float64); P and dS rounded to the dtype when read; NumPy's exp is within 2 ulp."""
-        f = formats.get(call.dtype)
-        wide = "float64" if f.name == "float64" else "float32"
-        changes = {"tile": self.tile, "flush_to_zero": False, "exp_error": 8 * float(formats.get(wide).unit_roundoff)}
-        return arithmetic.flash(str(f), name=self.name, **changes)
+        f = formats.get(call.dtype).name
+        wide = "float64" if f == "float64" else "float32"
+        narrow: dict[str, Any] = {} if f == wide else {"input": f, "output": f, "probability": f, "gradient": f}
+        exp_error = 8 * float(formats.get(wide).unit_roundoff)
+        base = arithmetic.flash(wide, name=self.name, tile=self.tile, flush_to_zero=False, exp_error=exp_error)
+        return replace(base, **narrow)
 
     def forward(self, call: Call) -> Tensors:
         """Output in the dtype, LSE in float32 or wider."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -82,15 +82,18 @@ def _function(text: str | Callable[..., Any] | None) -> Callable[..., Any] | Non
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise UnknownNameError(f"{where} has no function {name!r}. {nearest(part, _functions(found))}")
+            raise UnknownNameError(f"{where} has no function {name!r}. {_near(part, found)}")
         found = getattr(found, part)
     if not callable(found):
-        raise UnknownNameError(f"{text} is a {type(found).__name__}, not a function. {nearest(name, _functions(module))}")
+        raise UnknownNameError(f"{text} is a {type(found).__name__}, not a function. {_near(name, module)}")
     return found
 
 
-def _functions(x: object) -> Iterable[str]:
-    return [n for n, v in vars(x).items() if not n.startswith("_") and callable(v)] if hasattr(x, "__dict__") else []
+def _near(name: str, x: object) -> str:
+    """The functions of a module or class with names near to one; a few of them all where none is near."""
+    names = [n for n, v in vars(x).items() if not n.startswith("_") and callable(v)] if hasattr(x, "__dict__") else []
+    said = nearest(name, names)
+    return said if said.startswith("Did") or len(names) <= 8 else ""
 
 
 def _file(path: Path, text: str) -> ModuleType:

@@ -1,0 +1,138 @@
+"""`symattn verify`: a kernel, recorded tensors, or all kernels that run here, judged by a definition."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from symattn_cli.options import DefinitionFlags, with_definition
+
+if TYPE_CHECKING:
+    from symattn.verify.report import Report
+
+
+@with_definition
+def command(
+    definition: DefinitionFlags,
+    kernel: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KERNEL]", help="A built-in name, FILE.py:FUNCTION or MODULE:FUNCTION; by default all that run here."
+        ),
+    ] = None,
+    shape: Annotated[str | None, typer.Option("--shape", metavar="B,H,HKV,N,M,D[,DV]", help="Sizes of the inputs.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", metavar="FORMAT", help="float64, float32, float16, bfloat16 ...; default float32.")
+    ] = None,
+    backward: Annotated[bool, typer.Option("--backward", help="Judge the gradients too.")] = False,
+    backward_kernel: Annotated[
+        str | None, typer.Option("--backward-kernel", metavar="KERNEL", help="Where the gradients of KERNEL come from.")
+    ] = None,
+    recorded: Annotated[
+        str | None, typer.Option("--recorded", metavar="FILE", help="Judge the tensors of a .npz or .safetensors file.")
+    ] = None,
+    arithmetic: Annotated[
+        str | None, typer.Option("--arithmetic", metavar="PRESET", help="How the kernel computes; by default what it declares.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same inputs.")] = 0,
+    layout: Annotated[str, typer.Option("--layout", metavar="bhsd|bshd", help="Of the kernel's or the file's arrays.")] = "bhsd",
+    strict: Annotated[bool, typer.Option("--strict", help="Suspect results and known deviations fail too.")] = False,
+    format: Annotated[str, typer.Option("--format", metavar="text|json", help="What is written to stdout.")] = "text",
+    list_kernels: Annotated[bool, typer.Option("--list", help="The built-in kernels, and which can run here.")] = False,
+) -> None:
+    """Judge a kernel: every element against the exact value and the largest error that its arithmetic allows.
+
+    Exit codes: 0 pass (or suspect), 1 fail, 2 usage, 3 inconclusive, 4 a file that cannot be used.
+    """
+    if format not in ("text", "json"):
+        raise typer.BadParameter(f"text or json, got {format!r}", param_hint="--format")
+    if layout not in ("bhsd", "bshd"):
+        raise typer.BadParameter(f"bhsd or bshd, got {layout!r}", param_hint="--layout")
+    if recorded is not None and (kernel or backward_kernel):
+        raise typer.BadParameter("a recorded file is judged instead of a kernel; give one of the two", param_hint="--recorded")
+    if backward_kernel is not None and kernel is None:
+        raise typer.BadParameter("goes with a KERNEL of your own", param_hint="--backward-kernel")
+    if list_kernels:
+        typer.echo(_listing(), nl=False)
+        return
+    given = {
+        "kernel": kernel,
+        "--recorded": recorded,
+        "--shape": shape,
+        "--dtype": dtype,
+        "--backward": backward or backward_kernel is not None,
+        "--backward-kernel": backward_kernel,
+        "--arithmetic": arithmetic,
+        "--seed": seed if recorded is None else 0,
+        "--layout": layout if layout != "bhsd" else None,
+        "--strict": strict,
+    }
+    report = _run(given, definition)
+    typer.echo(report.to_json() if format == "json" else report.to_text(color=_colors()))
+    code = report.exit_code(strict=strict)
+    if code:
+        raise typer.Exit(code)
+
+
+def _run(given: dict[str, Any], flags: DefinitionFlags) -> Report:
+    from dataclasses import replace
+
+    from symattn_cli.options import arguments, definition_from
+
+    d = definition_from(flags)
+    options = {"arithmetic": given["--arithmetic"]}
+    seeded = {**options, "shape": given["--shape"], "seed": given["--seed"], "progress": _progress}
+    line = ["symattn", "verify", *([given["kernel"]] if given["kernel"] else [])]
+    whole_set = given["kernel"] is None and given["--recorded"] is None and not d.changed
+    if given["--recorded"]:
+        from symattn.verify.judge import verify_recorded
+
+        report = verify_recorded(given["--recorded"], d, layout=given["--layout"] or "bhsd", **options)
+    elif given["kernel"]:
+        from symattn.verify.judge import verify
+
+        report = verify(
+            given["kernel"],
+            d,
+            dtype=given["--dtype"] or "float32",
+            backward=given["--backward"],
+            layout=given["--layout"] or "bhsd",
+            backward_kernel=given["--backward-kernel"],
+            **seeded,
+        )
+    else:
+        from symattn.verify.suite import verify_all
+
+        report = verify_all(None if whole_set else d, dtype=given["--dtype"], **seeded)
+    _progress("")
+    line += arguments(d)
+    for name, value in given.items():
+        if name.startswith("--") and value:
+            line += [name] if value is True else [name, str(value)]
+    return replace(report, replay=shlex.join(line))
+
+
+def _listing() -> str:
+    from symattn.verify.kernels.registry import BUILT_IN
+
+    lines = []
+    for name, kernel in BUILT_IN.items():
+        missing = kernel.missing()
+        lines.append(f"{name:<27}{'runs here' if missing is None else 'cannot run: ' + missing}\n")
+        lines.append(f"    {kernel.about}{f' ({kernel.versions()})' if kernel.packages and not missing else ''}\n")
+    return "".join(lines)
+
+
+def _progress(line: str) -> None:
+    """A line on stderr, overwritten by the next one; nothing where stderr is no terminal."""
+    if sys.stderr.isatty():
+        typer.echo(f"\r{line:<79.79}" + ("" if line else "\r"), err=True, nl=False)
+
+
+def _colors() -> bool:
+    import os
+
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ

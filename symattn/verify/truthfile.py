@@ -1,0 +1,127 @@
+"""The truth of recorded tensors as a file: a midpoint, a radius and a status for every element."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from symattn import formats
+from symattn.definition import Definition
+from symattn.errors import FileFormatError, InputValueError, ShapeError, UnknownNameError, nearest
+from symattn.fields import INPUT_FIELDS
+from symattn.formats import Exact
+from symattn.intake import Array
+from symattn.truth.enclosure import Enclosure, straddling
+from symattn.truth.fields import truth_of
+from symattn.verify.files import read_tensors, write_npz
+
+RADIUS_DIGITS = 3
+
+
+def write_truth(
+    source: str,
+    target: str,
+    definition: Definition,
+    *,
+    digits: int | None = None,
+    bits: int | None = None,
+    round_to: str | None = None,
+    gradient: bool = False,
+    layout: str = "bhsd",
+) -> dict[str, tuple[int, int]]:
+    """Write ``NAME.mid``, ``NAME.rad`` and ``NAME.status`` of every output to a ``.npz`` file.
+
+    Parameters
+    ----------
+    source, target
+        The file that is read and the one that is written.
+    definition
+        What is computed.
+    digits, bits, round_to
+        One of: significant digits to guarantee (50 by default), a working precision, a float format to round to. Without a format
+        midpoints and radii are decimal text, the radius rounded up and with it everything that the text of the midpoint leaves
+        out; with one the midpoint is an array of the format, and the radius (float64) bounds its distance from the exact value.
+    gradient
+        Gradients too, for the ``grad_out`` (and ``grad_lse``) of the file.
+    layout
+        ``"bhsd"`` or ``"bshd"``.
+
+    Returns
+    -------
+    dict
+        Name -> number of undecided elements and of all.
+
+    Raises
+    ------
+    FileFormatError
+        When the file cannot be read, lacks a tensor or holds tensors that do not fit.
+    """
+    if layout not in ("bhsd", "bshd"):
+        raise UnknownNameError(f"no layout {layout!r}. {nearest(layout, ('bhsd', 'bshd'))}")
+    format = formats.get(round_to) if round_to is not None else None
+    tensors = read_tensors(source)
+    known = INPUT_FIELDS | set(definition.unbound)
+    inputs = {k: a for k, a in tensors.items() if k in known and (gradient or not k.startswith("grad_"))}
+    if gradient and "grad_out" not in inputs:
+        raise FileFormatError(f"{source}: gradients need grad_out; it holds {', '.join(sorted(tensors))}")
+    try:
+        found = truth_of(definition, inputs, layout=layout, digits=digits, bits=bits, decide=format)
+    except (ShapeError, InputValueError) as error:
+        raise FileFormatError(f"{source}: {error}") from error
+    entries: dict[str, Array] = {}
+    for name, e in found.items():
+        mid, rad, status = _texts(e, digits, bits) if format is None else _rounded(e, format)
+        entries |= {f"{name}.mid": mid, f"{name}.rad": rad, f"{name}.status": status}
+    write_npz(target, entries)
+    return {n: (int((entries[f"{n}.status"] == "undecided").sum()), e.mid.size) for n, e in found.items()}
+
+
+def _texts(e: Enclosure, digits: int | None, bits: int | None) -> tuple[Array, Array, Array]:
+    """Midpoints as decimal text, and radii that also cover what the text leaves out."""
+    count = (digits or (50 if bits is None else math.ceil(bits * math.log10(2)))) + 5
+    mids, rads = [], []
+    for m, r in zip(e.mid.ravel(), e.rad.ravel(), strict=True):
+        text = _decimal(m, count)
+        mids.append(text)
+        left_out = abs(Fraction(text) - m) if isinstance(m, Fraction) else Fraction(0)
+        rads.append(_decimal(r if isinstance(r, float) else r + left_out, RADIUS_DIGITS, decimal.ROUND_UP))
+    return _array(mids, e.mid.shape), _array(rads, e.mid.shape), e.status
+
+
+def _rounded(e: Enclosure, format: formats.Format) -> tuple[Array, Array, Array]:
+    """Correctly rounded values, and how far they may be from the exact ones; undecided where two values are possible."""
+    mid = formats.to_array(e.mid, format)
+    status = e.status.astype("<U9")
+    rads = np.zeros(e.mid.shape)
+    for at in np.ndindex(e.mid.shape):
+        value: Exact = formats.exact(mid[at])
+        m, r = e.mid[at], e.rad[at]
+        open_here = isinstance(r, float) or straddling(e[at], format) is not None
+        status[at] = "undecided" if open_here else "exact" if r == 0 and value == m else "enclosed"
+        rads[at] = (
+            _above(abs(value - m) + r)
+            if isinstance(m, Fraction) and isinstance(value, Fraction) and not isinstance(r, float)
+            else 0
+        )
+    return mid, rads, status
+
+
+def _above(x: Fraction) -> float:
+    near = float(x)
+    return near if Fraction(near) >= x else math.nextafter(near, math.inf)
+
+
+def _decimal(x: Any, digits: int, rounding: str = decimal.ROUND_HALF_EVEN) -> str:
+    """A rational as text of so many digits; specials as ``inf``, ``-inf``, ``nan``."""
+    if isinstance(x, float):
+        return str(x)
+    context = decimal.Context(prec=digits, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+    return str(context.divide(decimal.Decimal(x.numerator), decimal.Decimal(x.denominator)))
+
+
+def _array(texts: list[str], shape: tuple[int, ...]) -> Array:
+    return np.array(texts, dtype=np.str_).reshape(shape)
