@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from symattn_cli import derive, truth, verify
 from symattn_cli.exits import exit_code
 
 
@@ -68,3 +69,8 @@ def main(
     ] = False,
 ) -> None:
     """Take the options that belong to no command."""
+
+
+app.command("derive")(derive.command)
+app.command("verify")(verify.command)
+app.command("truth")(truth.command)
