@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import sympy as sp
 
 from symattn.conditions import Exists, normal_conditions
-from symattn.indexed import all_reads, name_of, reads, subscripts_of
+from symattn.indexed import Tensor, all_reads, name_of, reads, subscripts_of
 from symattn.normalform import Contraction, NormalForm, Support
 from symattn.program import Program, Statement
 
@@ -30,7 +30,7 @@ def opaque_names(program: Program) -> frozenset[str]:
         for x in s.expr.atoms(sp.Pow, sp.log):
             base = x.args[0]
             if isinstance(x, sp.log) or not (x.exp.is_Integer and x.exp > 0):
-                divided |= {name_of(y) for y in reads(base)}
+                divided |= {name_of(y) for y in _outside_functions(base)}
     todo = [n for n in divided if n in program]
     seen: set[str] = set()
     while todo:  # a divisor that is a product or a copy of others is written out: those are what stays
@@ -44,6 +44,11 @@ def opaque_names(program: Program) -> frozenset[str]:
         else:
             todo += [name_of(y) for y in s.reads if name_of(y) in program]
     return frozenset(out)
+
+
+def _outside_functions(e: sp.Expr) -> set[Tensor]:
+    """The tensors that an expression reads, but not as arguments of functions: there they stay names anyway."""
+    return set(reads(e.xreplace(dict.fromkeys(e.atoms(sp.Function), sp.S.One))))
 
 
 def supports(program: Program) -> dict[str, Support]:

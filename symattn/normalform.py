@@ -177,7 +177,26 @@ class NormalForm:
     def is_zero(self, e: sp.Expr) -> bool:
         """Whether ``e = 0`` is proved for all sizes; raises LimitError where :meth:`equal` gives up."""
         left = self._collected(self.expand(sp.sympify(e)), split=False)
-        return not left or not self._collected(list(left.values()), split=True)
+        return not left or self._splits_to_zero(list(left.values()))
+
+    def _splits_to_zero(self, terms: list[Term]) -> bool:
+        """Whether terms cancel when their conditions are taken apart, those with most bound indices first.
+
+        Terms that differ in more than their conditions cannot cancel, except through an equality that removes a bound index.
+        """
+        levels: dict[int, list[Term]] = {}
+        for t in terms:
+            levels.setdefault(len(t.bound), []).append(t)
+        for level in range(max(levels), -1, -1):
+            groups: dict[str, list[Term]] = {}
+            for t in levels.get(level, ()):
+                groups.setdefault(canonical(replace(t, conditions=_NONE), self.dims), []).append(t)
+            for group in groups.values():
+                for t in self._collected(group, split=True).values():
+                    if len(t.bound) >= level:
+                        return False
+                    levels.setdefault(len(t.bound), []).append(t)
+        return True
 
     def terms(self, e: sp.Expr, split: bool = False) -> dict[str, sp.Expr]:
         """The normal form: canonical term -> coefficient. With ``split``, conditions are taken apart into complements too."""

@@ -1,8 +1,8 @@
 """The theorem that a gradient is the transpose of a tangent: ``<dO, O_t> = sum over X of <dX, X_t>``, proved for all sizes.
 
-It holds for any program, and it is the strongest single test of a gradient: the incoming gradients ``dO`` and the directions ``X_t``
-being free, it says that every entry of every gradient is right. A presented list is proved against the tangent, which is derived
-forwards and shares nothing with it but the forward statements.
+It holds for any program, and it is the strongest single test of a gradient: incoming gradients and directions being free, it says
+that every entry of every gradient is right. A presented list is proved against the tangent, which is derived forwards and shares
+nothing with it but the forward statements.
 """
 
 from __future__ import annotations
@@ -75,15 +75,14 @@ def prove_duality(
         seeds = {o: "d" + o for o in program.outputs}
     if len(gradient.outputs) != len(asked):
         raise ProgramError(f"{len(asked)} gradients are asked for ({', '.join(asked)}), the list has {len(gradient.outputs)}")
-    (own, names), moving = _beside(program, gradient), ahead.statements[len(program) :]
-    statements = {s.name: s for s in (*program, *own, *moving)}
-    joined = _join(program, statements.values(), (gradient, ahead))
+    own, names = _beside(ahead, gradient)
+    joined = _join(ahead, (*ahead, *own), (gradient,))
     claim = sp.S.Zero
     for o, o_t in zip(program.outputs, ahead.outputs, strict=True):
         at = program[o].indices
         claim += _inner(tensor(seeds[o], *at) * tensor(o_t, *at), at)
     for n, g in zip(asked, gradient.outputs, strict=True):
-        target = statements[names.get(g, g)].target
+        target = joined[names.get(g, g)].target
         at = subscripts_of(target)
         claim -= _inner(target * tensor(tangent_name(n), *at), at)
     return _vanishes(claim, program, joined, seeds, limit)
@@ -115,9 +114,9 @@ def prove_equal_gradients(raw: Program, presented: Program, limit: int = 20_000)
     """
     if len(raw.outputs) != len(presented.outputs):
         raise ProgramError(f"{len(raw.outputs)} outputs cannot equal {len(presented.outputs)}")
-    common = [s for s in raw if s.name in presented and presented[s.name] == s]
-    base = Program(tuple(common), raw.dims, (), {k: v for k, v in raw.shapes.items() if any(k in s.needs for s in common)})
     own, names = _beside(raw, presented)
+    common = [s for s in raw if s.name in presented and presented[s.name] == s and s.name not in names]
+    base = Program(tuple(common), raw.dims, (), {k: v for k, v in raw.shapes.items() if any(k in s.needs for s in common)})
     joined = _join(raw, (*raw, *own), (presented,))
     seeds = {s.name: "d" + s.name for s in common if "d" + s.name in raw.inputs}
     for a, b in zip(raw.outputs, presented.outputs, strict=True):
@@ -133,14 +132,27 @@ def _inner(body: sp.Expr, at: Sequence[sp.Symbol]) -> sp.Expr:
 
 
 def _beside(program: Program, other: Program) -> tuple[list[Statement], dict[str, str]]:
-    """The statements of ``other`` that ``program`` has not; a name that both define differently gets another one."""
-    own = [s for s in other if s.name not in program or program[s.name] != s]
+    """The statements of ``other`` that ``program`` has not, and new names for tensors that the two define differently.
+
+    A statement is shared when both have it and everything that it reads is shared.
+    """
     taken = {*program.inputs, *(s.name for s in program), *other.inputs, *(s.name for s in other)}
     names: dict[str, str] = {}
-    for s in own:
+    own: list[Statement] = []
+
+    def apart(name: str) -> None:
+        names[name] = next(name + "*" * k for k in range(1, len(taken) + 2) if name + "*" * k not in taken)
+        taken.add(names[name])
+
+    for n in other.inputs:
+        if n in program:
+            apart(n)
+    for s in other:
+        if s.name in program and program[s.name] == s and not s.needs & names.keys():
+            continue
         if s.name in program or s.name in program.inputs:
-            names[s.name] = next(s.name + "*" * k for k in range(1, len(taken) + 2) if s.name + "*" * k not in taken)
-            taken.add(names[s.name])
+            apart(s.name)
+        own.append(s)
     return [_called(s, names) for s in own], names
 
 
