@@ -31,11 +31,19 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def value(e: Any, point: Mapping[sp.Symbol, int], env: Mapping[str, Any]) -> Any:
-    """The value of an expression at a point of the index space."""
+    """The value of an expression at a point of the index space; sums inside need ``env["#sizes"]``: index -> size."""
     if isinstance(e, sp.Indexed):
         return env[str(e.base.label)][tuple(int(value(a, point, env)) for a in e.indices)]
     if isinstance(e, sp.Symbol):
         return point[e] if e in point else env[e.name]
+    if type(e).__name__ == "SumOver":
+        body, over, where = e.args
+        total = MP.mpf(0)
+        for bound in itertools.product(*[range(env["#sizes"][a]) for a in over]):
+            inner = {**point, **dict(zip(over, bound, strict=True))}
+            if holds(where, inner, env):
+                total += value(body, inner, env)
+        return total
     if isinstance(e, sp.Integer):
         return int(e)
     if isinstance(e, sp.Rational):
