@@ -131,7 +131,7 @@ class Statement:
         """Free and bound indices."""
         return self.indices + self.over
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Tensor, ...]:
         """What ``expr`` reads, outermost."""
         return reads(self.expr)
@@ -141,7 +141,7 @@ class Statement:
         """The conjuncts of ``where``."""
         return conjuncts(self.where)
 
-    @property
+    @cached_property
     def needs(self) -> frozenset[str]:
         """Names of all tensors that must be known before this statement, those in ``where`` and subscripts included."""
         return frozenset(name_of(x) for e in (self.expr, self.where) for x in all_reads(e))
