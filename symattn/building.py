@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symattn.indexed import Tensor, size, tensor
+from symattn.indexed import Tensor, reads, size, tensor
 from symattn.keep import keep, measured_from
 from symattn.letters import Letters
 from symattn.program import Program, Statement
@@ -116,7 +116,7 @@ def _scores(b: _Builder) -> Tensor:
     if d.score is not None:
         from symattn.symbols import s as score_symbol
 
-        z = b.parameters.bind(at.read(d.score)).xreplace({score_symbol: s})
+        z = _without_choices(b, b.parameters.bind(at.read(d.score)).xreplace({score_symbol: s}))
     if d.alibi:
         distance = at["i"] + measured_from(d, at) - at["j"]
         z -= _slope(b) * (sp.Abs(distance) if d.alibi_distance == "absolute" else distance)
@@ -125,6 +125,29 @@ def _scores(b: _Builder) -> Tensor:
     if d.attn_mask == "additive":
         z += at.given("B", d.mask_axes or "bhij")
     return s if z == s else b.masked(at.score("Z"), z)
+
+
+def _without_choices(b: _Builder, z: sp.Expr) -> sp.Expr:
+    """A score without min and max of numbers: each becomes a sum of statements, one for each argument, where that is the choice.
+
+    So the gradient needs no derivative of a choice: conditions are carried along and never differentiated.
+    """
+    count = 0
+    while choices := [
+        f for f in z.atoms(sp.Max, sp.Min) if reads(f) and not any(reads(g) for a in f.args for g in a.atoms(sp.Max, sp.Min))
+    ]:
+        f = min(choices, key=str)
+        parts: list[Tensor] = []
+        args = sorted(f.args, key=str)
+        less = sp.Gt if isinstance(f, sp.Max) else sp.Lt
+        least = sp.Ge if isinstance(f, sp.Max) else sp.Le
+        for k, a in enumerate(args):
+            # of equal arguments the first is chosen
+            chosen = [less(a, x) for x in args[:k]] + [least(a, x) for x in args[k + 1 :]]
+            parts.append(b.add(b.at.score(f"W{count}"), a, where=sp.And(b.where, *chosen)))
+            count += 1
+        z = z.xreplace({f: sp.Add(*parts)})
+    return z
 
 
 def _slope(b: _Builder) -> Tensor:

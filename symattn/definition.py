@@ -6,6 +6,7 @@ table below, and :meth:`Definition.conventions` records every one of them for re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -272,7 +273,7 @@ def _check_parameters(d: Definition) -> None:
         "WQ": d.start != "qkv", "WK": d.start != "qkv", "WV": d.start != "qkv", "WO": d.output_projection,
     }  # fmt: skip
     for name in d.parameters:
-        if name in RESERVED and used.get(name, True):
+        if (name in RESERVED and used.get(name, True)) or re.fullmatch(r"d?W\d+", name):
             raise DefinitionError(
                 f"{name!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
             )

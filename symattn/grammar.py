@@ -270,7 +270,7 @@ class _Reader:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.Invert)):
             if isinstance(node.op, ast.Invert) and not _is_condition(node.operand):
                 raise self.refuse(node, "`~` takes a parenthesised comparison, as in ~(j <= i); or write `not`")
-            return sp.Not(self.truth(node.operand))
+            return sp.to_nnf(sp.Not(self.truth(node.operand)), simplify=False)
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
             if not (_is_condition(node.left) and _is_condition(node.right)):
                 raise self.refuse(node, self.bitwise_advice(node))

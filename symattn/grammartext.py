@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from symattn.errors import GrammarError, LimitError
 
 MAX_LENGTH = 1000
 MAX_DEPTH = 40
-_NESTED = rf"(?:[-+~]\s*){{{MAX_DEPTH}}}|(?:not\s+){{{MAX_DEPTH}}}|(?:\*\*[^()]*){{{MAX_DEPTH}}}"
 
 
 def where_in(text: str, column: int) -> str:
@@ -53,9 +50,14 @@ def check_text(text: str, kind: str) -> None:
         depth += (c in "([{") - (c in ")]}")
         if depth > MAX_DEPTH:
             raise LimitError(f"a {kind} nests at most {MAX_DEPTH} brackets{where_in(stripped, column)}")
-    signs = re.search(_NESTED, stripped)
-    if signs:
-        raise LimitError(f"a {kind} nests at most {MAX_DEPTH} signs{where_in(stripped, signs.start())}")
+    run = 0
+    for column, c in enumerate(stripped):
+        run = run + 1 if c in "+-~" else run if c == " " else 0
+        if run > MAX_DEPTH:
+            raise LimitError(f"a {kind} nests at most {MAX_DEPTH} signs{where_in(stripped, column)}")
+    for word in ("**", "not"):
+        if stripped.count(word) > MAX_DEPTH:
+            raise LimitError(f"a {kind} has `{word}` at most {MAX_DEPTH} times, this one {stripped.count(word)} times")
 
 
 def bracketed_comparisons(text: str, position: int) -> str:

@@ -166,6 +166,8 @@ def expression(field: str, value: Any) -> sp.Basic:
     wanted = sp.Expr if field == "score" else sp.logic.boolalg.Boolean
     if not isinstance(value, wanted) or (field == "mask" and isinstance(value, sp.Symbol)):
         raise DefinitionError(f"{field} is text or a SymPy {'expression' if field == 'score' else 'condition'}, got {value!r}")
+    if field == "mask":
+        value = sp.to_nnf(value, simplify=False)
     return canonical(field, value, SCORE_NAMES if field == "score" else MASK_NAMES)
 
 

@@ -91,6 +91,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {},
         {"score": lambda s, i, j, h, b, **_: 3 * math.tanh(s / 3) - [0, 0.5, 1, 2, 0.1, 1 / 3][h] * (i - j) + h / 10 + b / 7},
     ),
+    "score text, choices": (
+        {"score": "max(min(s, t), -1/2) + min(i - j, 0) + max(s, 0)*abs(s)", "causal": "bottom-right"},
+        {"t": np.array(0.25)},
+        {"score": lambda s, i, j, **_: max(min(s, 0.25), -0.5) + min(i - j, 0) + max(s, 0) * abs(s)},
+    ),
     "score text, tiled": (
         {"score": "s*(h + 1)", "grouping": "tiled"},
         {},
