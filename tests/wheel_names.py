@@ -4,7 +4,10 @@ import sys
 import zipfile
 
 ALLOWED = {"symattn", "symattn_cli", "_symattn_pytestplugin.py"}
-for path in sys.argv[1:]:
+
+
+def check(path: str) -> None:
+    """Stop with a message where a name is missing or one too many."""
     names = zipfile.ZipFile(path).namelist()
     top = {n.split("/")[0] for n in names if ".dist-info" not in n.split("/")[0]}
     if top != ALLOWED:
@@ -13,3 +16,8 @@ for path in sys.argv[1:]:
     if missing:
         sys.exit(f"{path}: {missing} is missing")
     print(f"{path}: {sorted(top)}")
+
+
+if __name__ == "__main__":
+    for path in sys.argv[1:]:
+        check(path)
