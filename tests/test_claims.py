@@ -88,7 +88,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", set(WRONG) - {"another row's maximum"})
+@pytest.mark.parametrize("name", sorted(set(WRONG) - {"another row's maximum"}))
 def test_wrong_claims_are_refused(name):
     with pytest.raises(ProofError, match="range_only"):
         prove_range_only(WRONG[name])
