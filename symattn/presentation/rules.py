@@ -98,7 +98,7 @@ def name_functions(listing: Listing) -> Iterator[Listing]:
                 continue
             d, t = sp.Dummy(real=True), sp.Dummy(real=True)
             table = {x: sp.Dummy(real=True) for x in (*reads(s.expr), *integer_symbols(s.expr))}
-            solved = sp.solve(s.expr.xreplace({h: d}).xreplace(table) - t, d)
+            solved = sp.solve(s.expr.xreplace({h: d}).xreplace(table) - t, d, simplify=False)
             if len(solved) != 1:
                 continue
             value = solved[0].xreplace({v: k for k, v in table.items()}).xreplace({t: s.target})

@@ -6,6 +6,7 @@ Every read is held as a real symbol of its own, so SymPy sees small rational exp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 import sympy as sp
 
@@ -103,6 +104,7 @@ _SHAPES: tuple[Callable[[sp.Expr], sp.Expr], ...] = (
 )
 
 
+@lru_cache(maxsize=4096)
 def tidy(expr: sp.Expr) -> sp.Expr:
     """The shortest of the shapes that cancelling, factoring and moving a sign give: an equal expression.
 
