@@ -48,14 +48,14 @@ class Line:
     approximate
         ``work`` with decimals in place of named elements (two guard digits); None where nothing is gained.
     note
-        What the element stands for, in words of the example: ``the -> cat``. Text of the user: every writer escapes it.
+        What the element stands for, in words of the example: the query's and the key's. Every writer escapes them.
     """
 
     item: Item
     work: Node | None
     cell: Cell
     approximate: Node | None = None
-    note: str = ""
+    note: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,15 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     return out + "…"
 
 
+def arrow(words: tuple[str, ...]) -> str:
+    """Words with an arrow between them, long ones cut.
+
+    >>> arrow(("the", "cat")), arrow(())
+    ('the → cat', '')
+    """
+    return " → ".join(shortened(visible(w), 16) for w in words)
+
+
 def display_width(text: str) -> int:
     r"""How many columns a terminal takes for a text: two for wide letters, none for combining ones.
 

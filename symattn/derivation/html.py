@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 from latex2mathml.converter import convert
 
 from symattn.derivation.document import Cell, Derivation, Grid, Step, conventions
-from symattn.derivation.escaping import html_text, shortened
+from symattn.derivation.escaping import arrow, html_text, shortened
 from symattn.derivation.latex import grid_name
 from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, formula_parts, line_parts
 from symattn.derivation.nodeprint import Style
@@ -106,7 +106,7 @@ def _step(s: Step, d: Derivation) -> list[str]:
     out += [f"<p>{html_text(s.remark)}</p>"] if s.remark else []
     for x in s.lines:
         head, *rest = line_parts(x, d.style)
-        note = f'<span class="n">{html_text(shortened(x.note, 50))}</span>' if x.note else ""
+        note = f'<span class="n">{html_text(arrow(x.note))}</span>' if x.note else ""
         out.append(f'<div class="w"><span class="l">{_parts([head])}</span><span class="r">{_parts(rest)}</span>{note}</div>')
     return [*out, *(_grid(g, d) for g in s.grids), "</section>"]
 

@@ -77,7 +77,7 @@ def _line(x: Line, style: Style) -> dict[str, Any]:
         "approximate": text(x.approximate, style) if x.approximate is not None else None,
         "decimal": x.cell.decimal,
         "decimal_is_exact": x.cell.exact,
-        "note": x.note,
+        "note": " → ".join(x.note),
     }
 
 

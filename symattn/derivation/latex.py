@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
-from symattn.derivation.escaping import latex_text, shortened
+from symattn.derivation.escaping import arrow, latex_text, shortened
 from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, decimal_pieces, flow, formula_parts, line_parts
 from symattn.derivation.nodeprint import Style
 
-WIDTH = 80
+WIDTH = 76
 """Characters that fit on a line of the document, about."""
 PREAMBLE = r"""\documentclass[10pt,a4paper,fleqn]{article}
 \usepackage{amsmath}
@@ -77,7 +77,7 @@ def step(s: Step, style: Style) -> list[str]:
     if s.remark:
         out.append(latex_text(s.remark) + r"\par")
     if s.lines:
-        out += _display([_rows(line_parts(x, style), latex_text(shortened(x.note, 40))) for x in s.lines])
+        out += _display([_rows(line_parts(x, style), latex_text(arrow(x.note))) for x in s.lines])
     return out + grids(s.grids, style)
 
 
@@ -105,7 +105,8 @@ def joined(pieces: Iterable[Piece]) -> str:
         tex = p.latex
         if not out and tex[:2] in ("+ ", "- "):
             tex = "{} " + tex
-        out += (r" \quad" if tex.startswith(r"\text{where }") and out else " " if out else "") + tex
+        gap = r" \quad" if tex.startswith(r"\text{where }") else r" \ " if tex.startswith(r"\text{and }") else " "
+        out += (gap if out else "") + tex
     return out
 
 

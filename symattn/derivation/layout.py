@@ -17,6 +17,8 @@ from symattn.readings.latex import MARKDOWN
 
 CHUNK = 48
 """Digits of a long decimal that stay together."""
+WIDEST = 64
+"""Decimals put in are left out where a piece of them is wider than this."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,9 @@ def line_parts(line: Line, style: Style) -> tuple[Part, ...]:
     value = line.cell.value
     if value is not None:
         parts.append(Part("=", _node(value, style)))
-    if line.approximate is not None:
-        parts.append(Part("≈", _node(line.approximate, style)))
+    decimals = _node(line.approximate, style) if line.approximate is not None else ()
+    if decimals and widest(decimals) <= WIDEST:
+        parts.append(Part("≈", decimals))
     if value is None or text_pieces(value, style) != [line.cell.decimal]:
         parts.append(Part("=" if line.cell.exact else "≈", decimal_pieces(line.cell.decimal)))
     return tuple(parts)

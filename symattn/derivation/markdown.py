@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
-from symattn.derivation.escaping import markdown_text, shortened
+from symattn.derivation.escaping import arrow, markdown_text, shortened
 from symattn.derivation.latex import grid_name, listed_parts, matrix, skipped
 from symattn.derivation.layout import RELATIONS, Part, line_parts
 from symattn.derivation.nodeprint import Style
@@ -59,7 +59,7 @@ def _step(s: Step, style: Style) -> list[str]:
         out += [markdown_text(s.remark), ""]
     for x in s.lines:
         if x.note:
-            out += [f"{markdown_text(shortened(x.note, 50))}:", ""]
+            out += [f"{markdown_text(arrow(x.note))}:", ""]
         out += _block(_flat(line_parts(x, style)))
     return out + _grids(s.grids, style)
 

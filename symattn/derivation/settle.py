@@ -1,7 +1,7 @@
 """Exact zeros and other rational values hidden in irrational terms, found by a guess and settled by a proof.
 
-``dS_1 + dS_2`` may be 0 although both are irrational; no number of digits shows that. A rational number that an enclosure suggests
-is proved by arithmetic in a field of fractions: exponentials are powers of one generator for each direction of their
+``dS_1 + dS_2`` may be 0 although both are irrational; no number of digits shows that. A rational number that an enclosure
+suggests is proved by arithmetic in a field of fractions: exponentials are powers of one generator for each direction of their
 exponents, roots obey ``r*r == n``, every other function value is a symbol of its own. What is proved there holds for the numbers.
 """
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
-from symattn.derivation.escaping import display_width, shortened, visible
+from symattn.derivation.escaping import arrow, display_width, shortened, visible
 from symattn.derivation.latex import skipped
 from symattn.derivation.layout import Part, Piece, cell_piece, flow, formula_parts, line_parts
 from symattn.derivation.nodeprint import Style
@@ -76,7 +76,7 @@ def _step(s: Step, style: Style) -> list[str]:
     if s.lines:
         out.append("")
     for line in s.lines:
-        out += _formula(line_parts(line, style), "    ", visible(shortened(line.note, 2 * 24)))
+        out += _formula(line_parts(line, style), "    ", visible(arrow(line.note)))
     for g in s.grids:
         if not skipped(g, s.grids, _table(g, style, False, f"  {grid_title(g, style)} =") is not None):
             out += ["", *_grid(g, style)]

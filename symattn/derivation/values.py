@@ -129,14 +129,14 @@ class Numbers:
             approximate = None
         return Line(Item(s.name, index, ev.generator(ev.Ref(s.name, index))), work, cell, approximate, self.note(s, index))
 
-    def note(self, s: Statement, index: tuple[int, ...]) -> str:
+    def note(self, s: Statement, index: tuple[int, ...]) -> tuple[str, ...]:
         """The words at the positions of an element."""
         said = [
             self.words[a.name][k]
             for a, k in zip(s.indices, index, strict=True)
             if a.name in self.words and k < len(self.words[a.name])
         ]
-        return " → ".join(said) if len(said) == 2 else ""
+        return tuple(said) if len(said) == 2 else ()
 
     # --- values
 

@@ -95,7 +95,9 @@ class _Reader:
 
 class _Text(_Reader):
     def split(self, source: str) -> list[str]:
-        return re.findall(r"[A-Za-zℓℰαμ][\w']*(?:\^\([\d,]+\))?\[[\d,]+\]|\d+(?:\.\d+)?(?:·10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?|[A-Za-z]+|[√^()+\-·/,|]", source)
+        return re.findall(
+            r"[A-Za-zℓℰαμ][\w']*(?:\^\([\d,]+\))?\[[\d,]+\]|\d+(?:\.\d+)?(?:·10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?|[A-Za-z]+|[√^()+\-·/,|]", source
+        )
 
     def primary(self) -> Any:
         t = self.take()

@@ -1,0 +1,135 @@
+"""``symattn derive``: what it prints, and the exit code and message of everything that can be wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from symattn import variants
+from symattn.derivation import shipped
+from symattn_cli.app import app
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, ["derive", *words])
+
+
+def test_the_first_article() -> None:
+    result = run("--example", "the-cat-sat")
+    assert result.exit_code == 0
+    for line in (
+        "R[5,1] = 1·1 + 0·0 + 3·3 = 10",
+        "S[5,1] = 10/√3 ≈ 5.7735",
+        "P = softmax(S)",
+        "P[5,:] ≈ [0.1906   0.0106   0.0033   0.6048   0.1906]",
+        "O[5,:] ≈ [0.4125   1.2762   3.5735]",
+    ):
+        assert line in result.stdout
+    assert "max" not in result.stdout.partition("Notes")[0].replace("softmax", "")
+
+
+def test_the_options_reach_the_derivation() -> None:
+    base = run("--example", "two-words").stdout
+    assert "m = rowmax(S)" in run("--example", "two-words", "--show-max").stdout
+    assert "Log-sum-exp" in run("--example", "two-words", "--lse").stdout and "Log-sum-exp" not in base
+    assert "dS = P ∘ (dP - D1ᵀ)" in run("--example", "two-words", "--gradient").stdout and "dS" not in base
+    weight = f"{1 / (1 + math.exp(4 / math.sqrt(3))):.12f}"
+    assert weight in run("--example", "two-words", "--digits", "12").stdout and weight not in base
+    index, matrix = run("causal", "--form", "index").stdout, run("causal", "--form", "matrix").stdout
+    assert "R[i,j] = Σ_c Q[i,c] K[j,c]   where j ≤ i" in index and "Q Kᵀ" not in index
+    assert "R = Q Kᵀ   where j ≤ i" in matrix and "Σ_c" not in matrix
+
+
+def test_flags_go_over_the_example_and_the_variant() -> None:
+    masked = run("--example", "two-words", "--causal", "top-left").stdout
+    assert "causal=top-left" in masked and "P[1,1] = e^(1/√3)/ℓ[1] = 1 " in masked
+    assert "softcap=30" in run("softcap", "--softcap", "30").stdout
+    assert "params={t: 1/3}" in run("--score", "t*s", "--param", "t=1/3").stdout
+
+
+@pytest.mark.parametrize("name", variants.names())
+def test_every_variant(name: str) -> None:
+    result = run(name)
+    assert result.exit_code == 0 and result.stdout.startswith(name + "\n") and "Context vectors" in result.stdout
+
+
+@pytest.mark.parametrize("form", ["text", "latex", "markdown", "html", "json"])
+def test_formats_and_output_file(form: str, tmp_path: Path) -> None:
+    printed = run("--example", "translation", "--format", form)
+    file = tmp_path / "out"
+    written = run("--example", "translation", "--format", form, "-o", str(file))
+    assert printed.exit_code == written.exit_code == 0
+    assert written.stdout == "" and f"written: {file}" in written.stderr
+    assert file.read_text(encoding="utf-8") == printed.stdout
+    head = {
+        "text": "translation\n",
+        "latex": r"\documentclass",
+        "markdown": "# translation",
+        "html": "<!DOCTYPE html>",
+        "json": "{",
+    }
+    assert printed.stdout.startswith(head[form])
+    if form == "json":
+        json.loads(printed.stdout)
+
+
+def test_list() -> None:
+    result = run("--list")
+    assert result.exit_code == 0
+    assert all(f"  {name} " in result.stdout for name in (*variants.names(), *shipped()))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["causl"], 2, "Did you mean 'causal'"),
+        (["causal", "--variant", "sink"], 2, "given twice"),
+        (["--variant", "causl"], 2, "Did you mean 'causal'"),
+        (["--example", "the-cat"], 2, "Did you mean 'the-cat-sat'"),
+        (["--example", "none.toml"], 4, "none.toml: cannot be read"),
+        (["--form", "indices"], 2, "--form is one of index, matrix, both, got 'indices'"),
+        (["--format", "pdf"], 2, "--format is one of text, latex, markdown, html, json"),
+        (["--digits", "0"], 2, "digits is from 1 to 200, got 0"),
+        (["--digits", "x"], 2, "--digits"),
+        (["--causal", "left"], 2, "top-left"),
+        (["--score", "__import__('os')"], 2, "score"),
+        (["--example", "the-cat-sat", "--sink"], 4, "missing: sinks"),
+        (["--nonsense"], 2, "--nonsense"),
+        (["-o", "/nonexistent/x", "causal"], 2, "cannot be written"),
+    ],
+)
+def test_what_is_wrong_is_said(words: list[str], code: int, says: str) -> None:
+    result = run(*words)
+    assert result.exit_code == code and says in result.stderr and result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("X = [[1, 2]", "is no TOML file"),
+        ("X = [[1, 'a']]", "X: 'a' is no number"),
+        ("X = [[nan]]", "X: got nan; allowed: finite numbers"),
+        ("tokns = ['a']", "unknown key 'tokns'"),
+        ("tokens = ['a']\n[embedding]\nb = [1]", "the word 'a' has no row"),
+    ],
+)
+def test_a_bad_file_is_named(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    result = run("--example", str(file))
+    assert result.exit_code == 4 and says in result.stderr and "bad.toml" in result.stderr
+
+
+def test_a_terminal_that_is_not_utf8_gets_utf8() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "symattn", "derive", "causal"],
+        capture_output=True,
+        env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin"},
+    )
+    assert done.returncode == 0 and "R = Q Kᵀ   where j ≤ i" in done.stdout.decode("utf-8")

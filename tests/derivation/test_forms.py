@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from symattn.definition import Definition
+from symattn.derivation import Derivation, derive, examples
+from symattn.derivation.escaping import display_width
+from tests.derivation.cases import variants
+from tests.support import require_program
+
+HOSTILE = [
+    r"\input{x}",
+    "<script>alert(1)</script>",
+    "$x$ & 5% #1",
+    "a\u202eb\u0007",
+    "猫é",
+    "]]>--></math>",
+    "| `c` | **b** ~",
+    "w" * 150,
+]
+CASES = [(name, gradient) for name in examples.shipped() for gradient in (False, True)]
+
+
+def quoted(word: str) -> str:
+    return json.dumps(word)
+
+
+@cache
+def hostile() -> Derivation:
+    words = ", ".join(map(quoted, HOSTILE))
+    rows = "\n".join(f"{quoted(w)} = [{k}, 0.5, '{k + 1}/7']" for k, w in enumerate(HOSTILE))
+    text = f"title = {quoted(HOSTILE[0])}\nabout = {quoted(HOSTILE[1] + HOSTILE[2])}\ntokens = [{words}]\n[embedding]\n{rows}"
+    return derive(example=examples.parse(text.encode(), "hostile.toml"))
+
+
+@cache
+def made(name: str, gradient: bool) -> Derivation:
+    return derive(example=name, gradient=gradient)
+
+
+def wide() -> Derivation:
+    rows = ", ".join(f"[{k}.25, 1, '{k + 1}/3', -{k}]" for k in range(11))
+    text = f"X = [{rows}]\ndigits = 50\ngrad_out = [{rows}]\n[definition]\nsoftcap = 3\nwindow = [4, 1]"
+    return derive(example=examples.parse(text.encode(), "wide.toml"), gradient=True, show_max=True, lse=True)
+
+
+# --- LaTeX
+
+
+def compiled(tex: str, folder: Path) -> str:
+    """The log of pdflatex."""
+    program = require_program("pdflatex")
+    (folder / "d.tex").write_text(tex, encoding="ascii")
+    done = subprocess.run(
+        [program, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "d.tex"],
+        cwd=folder,
+        capture_output=True,
+        timeout=120,
+    )
+    log = (folder / "d.log").read_bytes().decode("latin-1")
+    assert done.returncode == 0 and (folder / "d.pdf").stat().st_size > 1000, log[-2000:]
+    return log
+
+
+def complaints(log: str) -> list[str]:
+    """What the log says about missing characters, undefined things and boxes that stick out by more than 5 pt."""
+    found = re.findall(r"Missing character.*|LaTeX Warning.*|Undefined.*", log)
+    return found + [m[0] for m in re.finditer(r"Overfull \\[hv]box \((\d+\.\d+)pt.*", log) if float(m[1]) > 5]
+
+
+@pytest.mark.parametrize(("name", "gradient"), CASES)
+def test_latex_compiles(name: str, gradient: bool, tmp_path: Path) -> None:
+    assert complaints(compiled(made(name, gradient).to_latex(), tmp_path)) == []
+
+
+def test_latex_of_hostile_words_and_of_wide_numbers_compiles(tmp_path: Path) -> None:
+    assert complaints(compiled(hostile().to_latex(), tmp_path)) == []
+    assert complaints(compiled(wide().to_latex(), tmp_path)) == []
+
+
+def test_latex_of_every_variant_compiles(tmp_path: Path) -> None:
+    steps = [d.to_latex() for d in variants().values()]
+    bodies = [t.partition(r"\begin{document}")[2].partition(r"\end{document}")[0] for t in steps]
+    head = steps[0].partition(r"\begin{document}")[0] + r"\begin{document}"
+    assert complaints(compiled(head + "".join(bodies) + r"\end{document}", tmp_path)) == []
+
+
+def test_a_line_that_sticks_out_is_noticed(tmp_path: Path) -> None:
+    tex = made("the-cat-sat", False).to_latex()
+    broken = tex.replace(r"\begin{align*}", r"\begin{align*} " + "+ x" * 150 + r" \\", 1)
+    assert complaints(compiled(broken, tmp_path))
+
+
+def test_latex_needs_amsmath_only() -> None:
+    for d in (made("the-cat-sat", True), hostile()):
+        assert re.findall(r"\\usepackage.*", d.to_latex()) == [r"\usepackage{amsmath}"]
+        assert r"\input" not in d.to_latex() and d.to_latex().isascii()
+
+
+# --- Markdown
+
+GITHUB = {
+    *("frac", "sqrt", "cdot", "exp", "log", "tanh", "top", "circ", "mathbf", "mathrm", "mathcal", "sum", "max", "min", "ell"),
+    *("approx", "quad", "text", "le", "ge", "ne", "lt", "gt", "infty", "left", "right", "begin", "end", "bmatrix", "cr"),
+    *("thinspace", "cdots", "vdots", "dots", "alpha", "mu", "beta", "gamma", "lvert", "rvert"),
+}
+"""What occurs here and GitHub's renderer takes."""
+
+
+def math_blocks(markdown: str) -> list[str]:
+    parts = markdown.split("$$")
+    assert len(parts) % 2
+    return parts[1::2]
+
+
+@pytest.mark.parametrize(("name", "gradient"), CASES)
+def test_markdown_is_safe_for_github(name: str, gradient: bool) -> None:
+    markdown = made(name, gradient).to_markdown()
+    blocks = math_blocks(markdown)
+    assert len(blocks) > 20 and all(b.startswith("\n") and b.endswith("\n") and b.count("\n") == 2 for b in blocks)
+    for b in blocks:
+        assert not re.search(r"\\[^A-Za-z]", b), b
+        assert set(re.findall(r"\\([A-Za-z]+)", b)) <= GITHUB, b
+        assert b.count("{") == b.count("}")
+    assert r"\operatorname" not in markdown and r"\mathrm{softmax}" in markdown
+
+
+def test_markdown_of_hostile_words() -> None:
+    markdown = hostile().to_markdown()
+    outside = "".join(markdown.split("$$")[::2])
+    assert not re.search(r"<\w|\$|`|\*\*|\[a\]", outside)
+    assert "&#60;script&#62;" in outside
+
+
+# --- HTML
+
+
+class _Checker(HTMLParser):
+    """Well nested, with nothing that loads, runs or leaves the page."""
+
+    VOID = frozenset({"meta", "br"})
+    ALLOWED = frozenset(
+        {
+            *(
+                "html",
+                "head",
+                "meta",
+                "title",
+                "style",
+                "body",
+                "article",
+                "h1",
+                "h2",
+                "p",
+                "b",
+                "code",
+                "table",
+                "tr",
+                "td",
+                "th",
+            ),
+            *(
+                "ul",
+                "li",
+                "section",
+                "div",
+                "span",
+                "math",
+                "mrow",
+                "mi",
+                "mn",
+                "mo",
+                "mfrac",
+                "msqrt",
+                "msub",
+                "msup",
+                "msubsup",
+            ),
+            *("munder", "munderover", "mtext", "mspace", "mover", "mtable", "mtr", "mtd"),
+        }
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in self.ALLOWED, tag
+        for name, value in attrs:
+            assert not name.startswith("on") and name not in ("src", "href", "style"), (tag, name, value)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in self.ALLOWED, tag
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(html: str) -> str:
+    checker = _Checker()
+    checker.feed(html)
+    checker.close()
+    assert checker.open == []
+    return checker.text
+
+
+@pytest.mark.parametrize(("name", "gradient"), CASES)
+def test_html_stands_alone(name: str, gradient: bool) -> None:
+    page = made(name, gradient).to_html()
+    text = read(page)
+    assert "http" not in page and "url(" not in page and "@import" not in page
+    assert "width=device-width" in page and "prefers-color-scheme:dark" in page
+    assert "Attention weights" in text and "\\" not in text.replace("W_Q", "")
+
+
+def test_html_of_hostile_words() -> None:
+    text = read(hostile().to_html())
+    assert "<script>alert(1)</script>"[:8] in text and "[U+202E]" in text
+
+
+def test_a_page_with_a_script_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        read(made("the-cat-sat", False).to_html().replace("</article>", "<script>x</script></article>"))
+
+
+def test_matrices_are_bracketed_and_sums_have_their_index_below() -> None:
+    page = made("the-cat-sat", False).to_html()
+    assert "<munder><mo>∑</mo>" in page and '<tr class="top">' in page and '<tr class="end follow">' in page
+
+
+# --- text
+
+
+@pytest.mark.parametrize(("name", "gradient"), CASES)
+def test_text_fits_in_eighty_columns(name: str, gradient: bool) -> None:
+    lines = made(name, gradient).to_text().splitlines()
+    assert max(map(display_width, lines)) <= 80 and all(x == x.rstrip() for x in lines)
+    assert any("= 1·1 + 0·0 + 3·3 = 10" in x for x in lines) or name != "the-cat-sat"
+
+
+def test_text_of_hostile_words_and_of_wide_numbers_fits() -> None:
+    for d in (hostile(), wide()):
+        assert max(map(display_width, d.to_text().splitlines())) <= 80
+    assert "\u202e" not in hostile().to_text() and "\x07" not in hostile().to_text()
+
+
+def test_text_of_every_variant_fits() -> None:
+    for d in variants().values():
+        text = d.to_text()
+        assert max(map(display_width, text.splitlines())) <= 80
+        assert "\\" not in text and "{" not in text
+
+
+# --- JSON and notebooks
+
+
+@pytest.mark.parametrize(("name", "gradient"), CASES)
+def test_json(name: str, gradient: bool) -> None:
+    data = json.loads(made(name, gradient).to_json(), parse_float=lambda x: pytest.fail(f"a float: {x}"))
+    assert data["kind"] == "derivation" and data["version"] == 1
+    assert [s["number"] for s in data["steps"]] == list(range(1, len(data["steps"]) + 1))
+    for s in data["steps"]:
+        assert set(s) == {
+            "number", "name", "tensors", "reason", "known", "backward", "remark", "index", "matrix", "lines", "grids",
+        }  # fmt: skip
+        for line in s["lines"]:
+            assert isinstance(line["decimal"], str) and line["element"].startswith(
+                ("X", "Q", "K", "V", "R", "S", "P", "O", "d", "D", "ℓ", "E")
+            )
+
+
+def test_json_of_the_first_article() -> None:
+    data = json.loads(made("the-cat-sat", False).to_json())
+    line = next(s for s in data["steps"] if s["name"] == "Scaled scores")["lines"][0]
+    assert line == {
+        "element": "S[5,1]",
+        "work": None,
+        "work_latex": None,
+        "exact": "10/√3",
+        "exact_latex": r"\frac{10}{\sqrt{3}}",
+        "approximate": None,
+        "decimal": "5.7735",
+        "decimal_is_exact": False,
+        "note": "the → the",
+    }
+
+
+def test_notebooks() -> None:
+    d = made("the-cat-sat", True)
+    assert repr(d) == f"<Derivation of 'the cat sat on the': {len(d.steps)} steps>"
+    assert len(d._repr_latex_()) <= 5 * 1024 and d._repr_latex_().startswith("$$\\begin{aligned}")
+    many = derive(Definition(score="+".join(f"s*tanh({k}*s)" for k in range(1, 14))), gradient=True, lse=True, show_max=True)
+    assert len(many._repr_latex_()) <= 5 * 1024 and many._repr_latex_().endswith("\\end{aligned}$$")
+    read(hostile()._repr_html_())
