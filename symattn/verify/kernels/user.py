@@ -67,9 +67,9 @@ class FunctionKernel(Kernel):
         return self.given is not None or self.arrays in ("torch", "jax")
 
     def takes(self, call: Call, outputs: Mapping[str, Array]) -> frozenset[str]:
-        """What the signature of its backward names; with autograd, the gradient of an LSE that is part of the graph."""
+        """What the signature of its backward names (``**options`` is no name); with autograd, ``grad_lse`` where the LSE has one."""
         if self.given is not None:
-            return _taken(self.given, ("out", "lse", "grad_lse"))
+            return _taken(self.given, ("out", "lse", "grad_lse"), by_name=True)
         if self.arrays == "torch" and "lse" in outputs:
             leaves = [t.requires_grad_(True) for t in self._tensors(call, ("query", "key", "value"))]
             lse = self._named(self._call(self.function, leaves, self._options(call, self.function))).get("lse")
@@ -224,15 +224,15 @@ def _method(x: object) -> Any:
     return vars(type(x)).get("__call__")
 
 
-def _taken(function: Function | None, names: tuple[str, ...]) -> frozenset[str]:
-    """Those of ``names`` that the signature of a function takes; all of them when it takes any keyword or has no signature."""
+def _taken(function: Function | None, names: tuple[str, ...], *, by_name: bool = False) -> frozenset[str]:
+    """Those of ``names`` that the signature of a function takes; all of them when it takes any keyword, unless ``by_name``."""
     if function is None:
         return frozenset()
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return frozenset()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+    if not by_name and any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return frozenset(names)
     return frozenset(n for n in names if n in parameters and parameters[n].kind is not inspect.Parameter.POSITIONAL_ONLY)
 

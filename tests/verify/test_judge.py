@@ -1,0 +1,302 @@
+"""Runs as a whole: reports, replay, recorded files, what is refused, staged gradients, kernels of users."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from symattn import arithmetic
+from symattn.definition import Definition
+from symattn.errors import DefinitionError, FileFormatError, KernelError, ShapeError, UnknownNameError
+from symattn.verify.files import write_npz
+from symattn.verify.inputs import Shape, cases_for, fields_for
+from symattn.verify.judge import run_case, verify, verify_recorded
+from symattn.verify.kernels.call import Call
+from symattn.verify.kernels.ours import Flash
+from symattn.verify.kernels.registry import BUILT_IN, resolve
+from symattn.verify.reference import Reference
+from tests.verify.planted import kernel
+
+SMALL = "2,4,2,3,5,6"
+CAUSAL = Definition(causal="top-left")
+CASE_KEYS = {"case", "kernel", "dtype", "shape", "verdict", "definition", "arithmetic", "tensors"}
+TENSOR_KEYS = {"verdict", "max_error", "max_ulp", "max_share_of_bound", "failing", "undecided", "total", "worst", "staged"}
+
+
+def no_floats(x):
+    """JSON without a single float: numbers are text, counts and indices are integers."""
+    if isinstance(x, dict):
+        return all(no_floats(v) for v in x.values())
+    if isinstance(x, list):
+        return all(no_floats(v) for v in x)
+    return not isinstance(x, float)
+
+
+@pytest.mark.parametrize("fault, verdict", [(None, "pass"), ("strict causal", "fail")])
+def test_the_json_document(fault, verdict):
+    report = verify(kernel(fault), CAUSAL, backward=True, shape=SMALL)
+    doc = json.loads(report.to_json())
+    assert set(doc) == {
+        "verdict", "kernel", "definition", "arithmetic", "cases", "diagnosis", "warnings", "skipped", "replay",
+    }  # fmt: skip
+    assert doc["verdict"] == report.verdict == verdict
+    assert doc["definition"]["causal"].startswith("top-left") and doc["arithmetic"]["algorithm"] == "flash"
+    assert {c["case"] for c in doc["cases"]} >= {"normal", "tall", "large", "integers", "deep", "poison"}
+    for case in doc["cases"]:
+        assert set(case) == CASE_KEYS
+        assert case["shape"] == {"B": 2, "H": 4, "HKV": 2, "N": 3, "M": 5, "D": 6, "DV": 6}
+        assert list(case["tensors"]) and set(case["tensors"]) == {"out", "lse", "grad_query", "grad_key", "grad_value"}
+        for t in case["tensors"].values():
+            assert set(t) - {"known"} == TENSOR_KEYS
+            assert set(t["worst"]) == {"index", "kernel", "exact", "bound"}
+            assert isinstance(t["max_error"], str) and float(t["max_error"]) >= 0
+    assert no_floats(doc["cases"][0]["tensors"])
+    exact = doc["cases"][0]["tensors"]["out"]["worst"]["exact"]
+    assert len(exact.lstrip("-0.").replace(".", "").partition("E")[0]) >= 18
+
+
+def test_the_text_fits_a_terminal_and_names_the_worst_element():
+    text = verify(kernel("strict causal"), CAUSAL, backward=True, shape=SMALL).to_text()
+    assert max(map(len, text.splitlines()[:-1])) <= 80
+    assert "verdict: fail" in text and "O[" in text and "exact" in text and "\x1b" not in text
+    assert "\x1b[31mfail" in verify(kernel("strict causal"), CAUSAL, shape=SMALL).to_text(color=True)
+
+
+def test_the_same_seed_gives_the_same_report():
+    first, second, other = (verify(kernel(), CAUSAL, shape=SMALL, seed=s) for s in (5, 5, 6))
+    assert first.to_dict() == second.to_dict()
+    assert first.to_dict() != other.to_dict()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_inputs_are_seeded_and_of_the_dtype(dtype):
+    a, b = (fields_for(Definition(sink=True, attn_mask="boolean"), Shape.parse(SMALL), dtype, 3) for _ in range(2))
+    assert {str(x.dtype) for k, x in a.items() if k != "attn_mask"} == {dtype}
+    assert a["attn_mask"].dtype == bool
+    assert all(a[k].tobytes() == b[k].tobytes() for k in a)
+
+
+def test_the_pack_has_what_conventions_show_on():
+    cases = cases_for(Definition(causal="bottom-right"), "float32", 0)
+    shapes = {name: Call(Definition(), f).shape for name, f in cases.items()}
+    assert any(s["N"] > s["M"] + 1 for s in shapes.values()) and any(s["M"] > s["N"] + 1 for s in shapes.values())
+    assert all(s["HKV"] not in (1, s["H"]) and s["B"] > 1 and s["D"] & (s["D"] - 1) for s in shapes.values())
+    assert "poison" not in cases  # every key is read by some query
+    poisoned = cases_for(CAUSAL, "float32", 0)["poison"]
+    assert np.isnan(poisoned["key"]).any() and np.isnan(poisoned["value"]).any()
+
+
+def test_rows_without_keys_are_left_out_where_they_are_an_error():
+    assert set(cases_for(Definition(causal="bottom-right", empty_row="error"), "float32", 0)) == {"normal", "large", "deep"}
+
+
+def test_a_kernel_that_writes_into_its_inputs_changes_nothing():
+    def writes(query, key, value, **options):
+        out = kernel()(query, key, value, **options)
+        for x in (query, key, value):
+            x[...] = 7
+        return out
+
+    def backward(query, key, value, grad_out, out, lse, grad_lse, **options):
+        found = kernel().backward(query, key, value, grad_out, out, lse, grad_lse, **options)
+        for x in (query, key, value, grad_out, out, lse, grad_lse):
+            x[...] = 7
+        return found
+
+    writes.backward = backward
+    ref = Reference(CAUSAL, fields_for(CAUSAL, Shape.parse(SMALL), "float32", 0))
+    for _ in range(2):
+        assert run_case(resolve(writes), ref, "normal", backward=True).verdict == "pass"
+
+
+def test_gradients_are_staged_only_where_the_arithmetic_says_so():
+    ref = Reference(CAUSAL, fields_for(CAUSAL, Shape.parse(SMALL), "bfloat16", 0))
+    staged = run_case(Flash(), ref, "normal", backward=True)
+    declared = replace(Flash().arithmetic(ref.call), staged=False)
+    whole = run_case(Flash(), ref, "normal", backward=True, arithmetic=declared)
+    assert {t.name: t.staged for t in staged.tensors}["grad_query"] and not any(t.staged for t in whole.tensors)
+    assert staged.verdict == whole.verdict == "pass"
+    share = {t.name: t.comparison.max_share for t in staged.tensors}
+    assert share["grad_query"] > {t.name: t.comparison.max_share for t in whole.tensors}["grad_query"]
+
+
+def test_a_backward_that_uses_another_lse_is_caught_in_a_staged_run():
+    def backward(query, key, value, grad_out, out, lse, grad_lse, **options):
+        return kernel().backward(query, key, value, grad_out, out, lse + np.float32(0.01), grad_lse, **options)
+
+    case = run_case(resolve(kernel(), backward=backward), Reference(CAUSAL, fields_for(CAUSAL, Shape.parse(SMALL), "float32", 0)),
+                    "normal", backward=True)  # fmt: skip
+    assert {t.name for t in case.tensors if t.verdict == "fail"} == {"grad_query", "grad_key", "grad_value"}
+
+
+def test_a_backward_without_grad_lse_is_judged_without_it():
+    def backward(query, key, value, grad_out, out, lse, **options):
+        zero = np.zeros(query.shape[:3], query.dtype)
+        return kernel().backward(query, key, value, grad_out, out, lse, zero, **options)
+
+    assert verify(kernel(), CAUSAL, backward=True, backward_kernel=backward, shape=SMALL).verdict == "pass"
+
+
+def test_what_is_undecided_is_inconclusive():
+    """A result that lies exactly at its bound is decided when the truth is exact, and never by more digits when it is not."""
+    from fractions import Fraction
+
+    from symattn.verify.reference import Tolerance, judge_forward
+
+    d = Definition(lse=False)
+    q = np.array([[[[1.0]]]])
+    fields = {"query": q, "key": np.array([[[[0.0], [1.0]]]]), "value": np.array([[[[2.0], [2.0]]]]), "grad_out": q}
+    ref = Reference(d, fields)
+    (report,) = judge_forward(ref, {"out": np.array([[[[2.25]]]])}, Tolerance(Fraction(0), Fraction(1, 4)), cap=512)
+    assert report.verdict in ("pass", "inconclusive")
+    (report,) = judge_forward(
+        ref, {"out": np.array([[[[2.25]]]])}, Tolerance(Fraction(0), Fraction(1, 4) - Fraction(1, 2**40)), cap=512
+    )
+    assert report.verdict == "fail"
+
+
+@pytest.mark.parametrize(
+    "make, error, text",
+    [
+        (lambda q: 1 / 0, KernelError, "ZeroDivisionError"),
+        (lambda q: q[:, :, :1], KernelError, "shape"),
+        (lambda q: q.astype(np.float64), KernelError, "dtype"),
+        (lambda q: q.astype(np.int32), KernelError, "dtype"),
+        (lambda q: None, KernelError, "NoneType"),
+        (lambda q: (q, q, q), KernelError, "3 values"),
+        (lambda q: (q, q), KernelError, "lse"),
+        (lambda q: {"output": q, "lse": "text"}, KernelError, "no array"),
+    ],
+)
+def test_kernels_that_break_the_convention(make, error, text):
+    with pytest.raises(error, match=text):
+        verify(lambda query, key, value: make(query), Definition(), shape="1,2,2,3,4,5")
+
+
+def test_gradients_that_break_the_convention():
+    def with_backward(make):
+        f = kernel()
+        return lambda query, key, value, grad_out, **o: make(f, query)
+
+    for make, text in (
+        (lambda f, q: (q, q), "2 values"),
+        (lambda f, q: (q, q, q), "shape"),
+        (lambda f, q: {"dq": q}, "grad_key"),
+        (lambda f, q: 1 / 0, "ZeroDivisionError"),
+    ):
+        with pytest.raises(KernelError, match=text):
+            verify(kernel(), Definition(), backward=True, backward_kernel=with_backward(make), shape=SMALL)
+    with pytest.raises(DefinitionError, match="no backward"):
+        verify(lambda query, key, value: value, Definition(), backward=True, shape="1,2,2,4,4,5")
+
+
+@pytest.mark.parametrize(
+    "options, error",
+    [
+        ({"dtype": "bfloat17"}, UnknownNameError),
+        ({"dtype": "tf32"}, UnknownNameError),
+        ({"shape": "1,2"}, ShapeError),
+        ({"shape": "1,3,2,1,1,1"}, ShapeError),
+        ({"shape": "1,2,2,0,1,1"}, ShapeError),
+        ({"arithmetic": "flash-bf61"}, UnknownNameError),
+        ({"arithmetic": {"preset": "flash-bf16", "tiel": 3}}, DefinitionError),
+        ({"backward_kernel": "numpy:naive"}, UnknownNameError),
+    ],
+)
+def test_usage(options, error):
+    with pytest.raises(error):
+        verify("numpy:flash", Definition(), **options)
+
+
+def test_heads_of_the_definition_and_of_the_shape_must_agree():
+    with pytest.raises(ShapeError, match="heads=4"):
+        verify("numpy:flash", Definition(heads=4, kv_heads=2), shape="1,6,3,2,2,4")
+    assert verify("numpy:flash", Definition(heads=4, kv_heads=2)).cases[0].shape["H"] == 4
+
+
+def test_a_definition_from_x_is_judged_on_its_attention():
+    report = verify("numpy:flash", Definition(start="x", output_projection=True, causal="top-left"), shape=SMALL)
+    assert report.verdict == "pass" and any("projections" in w for w in report.warnings)
+
+
+def test_an_arithmetic_that_promises_nothing_is_told():
+    report = verify("numpy:naive", Definition(), dtype="bfloat16")
+    assert report.verdict == "pass" and any("promises nothing" in w and "deep" in w for w in report.warnings)
+
+
+def test_a_declared_arithmetic_decides():
+    """float32 results rounded to bfloat16 on the way fail as float32 and pass as what they are."""
+
+    def rounds(query, key, value, **options):
+        out, lse = kernel()(query, key, value, **options)
+        return out.astype(ml_dtypes.bfloat16).astype(out.dtype), lse
+
+    assert verify(rounds, CAUSAL, shape=SMALL).verdict == "fail"
+    rounds.arithmetic = replace(arithmetic.get("flash-bf16"), input="float32", output="float32", name="mine")
+    assert verify(rounds, CAUSAL, shape=SMALL).verdict == "pass"
+    rounds.arithmetic = {"preset": "flash-bf16", "input": "float32", "output": "float32"}
+    assert verify(rounds, CAUSAL, shape=SMALL).arithmetic == arithmetic.Arithmetic.from_dict(rounds.arithmetic).to_dict()
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    def make(dtype="float32", fault=None, layout="bhsd", **changes):
+        f = fields_for(CAUSAL, Shape.parse(SMALL), dtype, 0)
+        call = Call(CAUSAL, f)
+        subject = resolve(kernel(fault))
+        out = subject.forward(call)
+        grads = subject.backward(call, {**{k: f[k] for k in ("grad_out", "grad_lse")}, **out})
+        tensors = {**f, **out, **grads, **changes}
+        if layout == "bshd":
+            tensors = {k: a.swapaxes(1, 2) if a.ndim == 4 else a for k, a in tensors.items()}
+        path = tmp_path / "recorded.npz"
+        write_npz(path, {k: a for k, a in tensors.items() if a is not None})
+        return str(path)
+
+    return make
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_recorded_tensors(recorded, dtype, layout):
+    report = verify_recorded(recorded(dtype, layout=layout), CAUSAL, layout=layout)
+    (case,) = report.cases
+    assert report.verdict == "pass" and case.dtype == dtype
+    assert {t.name for t in case.tensors} == {"out", "lse", "grad_query", "grad_key", "grad_value"}
+    assert verify_recorded(recorded(dtype, "D omitted"), CAUSAL).verdict == "fail"
+    assert verify_recorded(recorded(dtype), Definition()).verdict == "fail"
+
+
+def test_recorded_parts(recorded):
+    report = verify_recorded(recorded(lse=None, grad_lse=None, grad_key=None, extra=np.zeros(3)), CAUSAL)
+    assert {t.name for t in report.cases[0].tensors} == {"out", "grad_query", "grad_value"}
+    assert any("'extra'" in w for w in report.warnings)
+
+
+@pytest.mark.parametrize(
+    "changes, text",
+    [
+        ({"out": None}, "lacks out"),
+        ({"key": None}, "lacks key"),
+        ({"out": np.zeros((2, 4, 3, 5), np.float32)}, "shape"),
+        ({"key": np.zeros((2, 3, 5, 6), np.float32), "value": np.zeros((2, 3, 5, 6), np.float32)}, "heads"),
+        ({"value": np.zeros((2, 2, 4, 6), np.float32)}, "numbers of keys"),
+        ({"key": np.zeros((2, 2, 5, 7), np.float32)}, "dimensions"),
+        ({"query": np.zeros((2, 4, 0, 6), np.float32)}, "empty"),
+    ],
+)
+def test_recorded_files_that_do_not_fit(recorded, changes, text):
+    with pytest.raises(FileFormatError, match=text):
+        verify_recorded(recorded(**changes), CAUSAL)
+
+
+def test_the_built_in_kernels_have_names_and_say_what_they_are():
+    assert set(BUILT_IN) >= {
+        "numpy:naive", "numpy:flash", "torch:sdpa", "torch:sdpa-math", "torch:sdpa-flash",
+        "onnxruntime:attention", "onnx:reference", "jax:dot_product_attention",
+    }  # fmt: skip
+    assert all(k.about and name == k.name for name, k in BUILT_IN.items())
