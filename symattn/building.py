@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -71,6 +72,7 @@ class _Builder:
         return self.add(target, expr, *over, where=self.where, reduce=reduce, **marks)
 
 
+@lru_cache(maxsize=256)
 def build(d: Definition, batch: bool = False) -> Program:
     """The program of a definition; see :meth:`symattn.definition.Definition.program`."""
     at = Letters(

@@ -272,7 +272,10 @@ def _check_parameters(d: Definition) -> None:
         "doc": d.document, "tok": d.start == "tokens", "Emb": d.start == "tokens", "X": d.start != "qkv", "C": d.cross,
         "WQ": d.start != "qkv", "WK": d.start != "qkv", "WV": d.start != "qkv", "WO": d.output_projection,
     }  # fmt: skip
+    derived = {"d" + name for name in d.parameters} | {name + "_t" for name in (*d.parameters, *RESERVED)}
     for name in d.parameters:
+        if name in derived:
+            raise DefinitionError(f"{name!r} is the name of a gradient or a tangent and cannot be a parameter; choose another name")
         if (name in RESERVED and used.get(name, True)) or re.fullmatch(r"d?W\d+", name):
             raise DefinitionError(
                 f"{name!r} is the name of a tensor of the program and cannot be a parameter; choose another name"

@@ -126,6 +126,8 @@ def test_a_wrong_value_says_what_is_allowed(field, given, says):
         ({"score": "s*E"}, "name of a tensor"),
         ({"score": "s*dQ"}, "name of a tensor"),
         ({"score": "s*W3"}, "name of a tensor"),
+        ({"score": "s*x + dx"}, "name of a gradient"),
+        ({"score": "s*Q_t"}, "tangent"),
         ({"score": "s*slope", "alibi": True}, "name of a tensor"),
         ({"params": {"t": 1}}, "nothing reads"),
         ({"score": "s*tau", "params": {"tua": 1}}, "'tau'"),
