@@ -87,7 +87,7 @@ def normal_conditions(where: sp.Basic, dims: Mapping[sp.Symbol, sp.Expr]) -> fro
         if q == sp.false:
             return None
         out |= {q} - {sp.true}
-    return frozenset(out)
+    return strongest(frozenset(out))
 
 
 def normal_condition(c: sp.Basic, dims: Mapping[sp.Symbol, sp.Expr]) -> sp.Basic:
@@ -123,7 +123,7 @@ def normal_condition(c: sp.Basic, dims: Mapping[sp.Symbol, sp.Expr]) -> sp.Basic
         kept = [normal_condition(q, dims) for q in c.conditions]
         if sp.false in kept:
             return sp.false
-        kept = [q for q in kept if q != sp.true]
+        kept = sorted(strongest(frozenset(kept) - {sp.true}), key=str)
         first = dict.fromkeys(c.indices, sp.S.Zero)
         if all(normal_condition(q.xreplace(first), dims) == sp.true for q in kept):
             return sp.true

@@ -45,6 +45,7 @@ def test_row_maxima_are_proved(name):
         attention(ROW, sink=True, grouped=True, lse=2),
         attention(sp.And(sp.Le(j, i + m - n), sp.Or(sp.Lt(i - j, 4), ROW)), lse="e"),
         attention(score=lambda s, q: s + T("bias", i, j), sink=True),
+        attention(sp.And(sp.Le(i - j, 3), sp.Le(j, i + m - n), sp.Le(j, i + m - n + 1)), lse="e"),
     ],
 )
 def test_more_of_them(program):
