@@ -10,7 +10,8 @@ import sympy as sp
 
 from symattn.definition import Definition
 from symattn.derivation.examples import ARRAYS, Array, Example
-from symattn.errors import DefinitionError, InputValueError, ShapeError
+from symattn.derivation.work import Worksheet
+from symattn.errors import DefinitionError, EmptyRowError, InputValueError, ShapeError
 from symattn.fields import field_of
 from symattn.numbers import exact_array
 from symattn.program import Program
@@ -128,6 +129,20 @@ def _identity(name: str, program: Program, known: Mapping[Any, int], example: Ex
             f"{lengths[-1]} columns; give it"
         )
     return np.broadcast_to(exact_array(np.eye(lengths[-1], dtype=int)), tuple(lengths)).copy()
+
+
+def refuse_empty_rows(example: Example, sheet: Worksheet) -> None:
+    """Raise where a query has no key at all: what the convention ``empty_row="error"`` asks for.
+
+    Raises
+    ------
+    EmptyRowError
+        Naming the first such query.
+    """
+    *rows, width = sheet.shape("P")
+    for at in np.ndindex(*rows):
+        if not any(sheet.defined("P", (*at, j)) for j in range(width)):
+            raise EmptyRowError(f"{example.name}: query {at[-1] + 1} sees no key, and the definition says empty_row='error'")
 
 
 def is_identity(array: Array) -> bool:

@@ -13,7 +13,7 @@ import sympy as sp
 
 from symattn.adjoint import adjoint
 from symattn.definition import Definition
-from symattn.derivation.binding import definition_of, inputs_of
+from symattn.derivation.binding import definition_of, inputs_of, refuse_empty_rows
 from symattn.derivation.document import Derivation, Step
 from symattn.derivation.examples import MAX_DIGITS, Example, load
 from symattn.derivation.naming import naming
@@ -21,6 +21,7 @@ from symattn.derivation.nodeprint import Style
 from symattn.derivation.shaping import computable, grouped, with_constants_in_place, without_maxima
 from symattn.derivation.symbols import step_formulas
 from symattn.derivation.values import Numbers
+from symattn.derivation.work import Worksheet
 from symattn.errors import DefinitionError, LimitError
 from symattn.grammarprint import write_value
 from symattn.presentation import Presented, present
@@ -77,6 +78,8 @@ def derive(
         When ``form`` is none of the three, or the definition contradicts itself or the example.
     FileFormatError, InputValueError, ShapeError, UnknownNameError
         When the example cannot be read or does not fit.
+    EmptyRowError
+        When a query sees no key and the definition says that this is an error.
     UndecidedError
         When a comparison of two irrational numbers that are equal would be needed.
 
@@ -161,6 +164,8 @@ class _Engine:
         reachable = computable(program, set(arrays))
         arrays = {n: a for n, a in arrays.items() if n in reachable.inputs}
         labels = {**self.words(), "vocabulary": self.example.vocabulary}
+        if self.definition.empty_row == "error":
+            refuse_empty_rows(self.example, Worksheet(reachable, arrays, sizes))
         return Numbers(reachable, arrays, sizes, style, self.places, self.example.follow, labels, inline)
 
     def step(self, number: int, group: Sequence[Statement], program: Program, numbers: Numbers | None) -> Step:

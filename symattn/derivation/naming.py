@@ -64,11 +64,6 @@ TABLE: Mapping[str, Naming] = {
     "dP": Naming(
         "Gradient of the weights", "Gradient of the weights", "How the loss changes with each attention weight, the others held."
     ),
-    "dS": Naming(
-        "Gradient of the scaled scores",
-        "Gradient of the scaled scores",
-        "The softmax passes the gradient on in proportion to P, minus what the row shares.",
-    ),
     "dO": Naming(
         "Gradient of the context vectors", "Gradient of the context vectors", "How the loss changes with each context vector."
     ),
@@ -83,6 +78,7 @@ TABLE: Mapping[str, Naming] = {
         "A word's row collects the gradients of all its positions.",
     ),
 }
+SOFTMAX_BACKWARD = "The softmax passes the gradient on in proportion to P, minus what the row shares."
 INPUTS: Mapping[str, str] = {
     "X": "embedded words",
     "C": "memory",
@@ -125,6 +121,8 @@ def naming_of_gradient(inner: str) -> str:
 def _reason(s: Statement, what: str) -> str:
     """A sentence read off the form of a statement."""
     sources = sorted({name_of(x) for x in reads(s.expr)})
+    if {"P", "D"} <= set(sources):
+        return SOFTMAX_BACKWARD
     if what != "value" and sources and all(x.startswith(s.name + "_") for x in sources):
         return TABLE["dX"].reason
     if what != "value" and s.over:

@@ -272,7 +272,7 @@ class _Text(_Printer):
 
     def item(self, node: Item) -> tuple[str, int]:
         above, subscript = self.style.subscripts(node.tensor, node.index)
-        letter = unicode_math(self.style.name(node.tensor, "", above))
+        letter = unicode_math(self.style.name(node.tensor, "", above), labels=True)
         return f"{letter}[{subscript}]" if subscript else letter, ATOM
 
     def decimal(self, digits: str) -> str:

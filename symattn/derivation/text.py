@@ -120,7 +120,7 @@ def _hard(line: str, indent: str) -> list[str]:
 
 def grid_title(g: Grid, style: Style) -> str:
     """The name of a matrix or of a row of it: ``R[5,:]``, ``S^(1)``."""
-    letter = unicode_math(style.name(g.tensor, "", ",".join(str(k + 1) for k in g.leading)))
+    letter = unicode_math(style.name(g.tensor, "", ",".join(str(k + 1) for k in g.leading)), labels=True)
     return letter if g.row is None else f"{letter}[{g.row + 1},:]"
 
 

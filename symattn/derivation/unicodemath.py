@@ -38,8 +38,8 @@ SCRIPT = str.maketrans("E", "ℰ")
 _TOKEN = re.compile(r"\\([A-Za-z]+|.)|([{}_^&])|(\s+)|([^\\{}_^&\s])", re.DOTALL)
 
 
-def unicode_math(latex: str) -> str:
-    r"""The formula as text.
+def unicode_math(latex: str, labels: bool = False) -> str:
+    r"""The formula as text; with ``labels`` every subscript is part of a name (``P_0``), not an index.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def unicode_math(latex: str) -> str:
     >>> unicode_math(r"dS = P \circ (dP - D \mathbf{1}^{\top})"), unicode_math(r"\frac{e^{S_{ij}}}{a + b}")
     ('dS = P ∘ (dP - D 1ᵀ)', 'e^S[i,j]/(a + b)')
     """
-    reader = _Reader([m.groups() for m in _TOKEN.finditer(latex)])
+    reader = _Reader([m.groups() for m in _TOKEN.finditer(latex)], labels)
     out = reader.until(None)
     out = re.sub(r"(?<! ) {2}(?! )", " ", re.sub(r" {3,}", "   ", out))
     return re.sub(r"(?<=[(\[]) +| +(?=[)\]])", "", out).strip()
@@ -74,8 +74,9 @@ def is_simple(body: str) -> bool:
 class _Reader:
     """Reads the tokens of one formula from left to right."""
 
-    def __init__(self, tokens: list[tuple[str | None, ...]]) -> None:
+    def __init__(self, tokens: list[tuple[str | None, ...]], labels: bool) -> None:
         self.tokens = tokens
+        self.labels = labels
         self.at = 0
 
     def until(self, closing: str | None) -> str:
@@ -115,11 +116,13 @@ class _Reader:
         body = self.argument()
         typed = all(t[0] is None for t in self.tokens[start : self.at])
         following = [t[3] or t[1] for t in self.tokens[self.at : self.at + 2]]
-        label = following in ([")", "_"], [")", "^"]) or (len(body) == 1 and body.islower() and body not in INDICES)
+        label = (
+            self.labels or following in ([")", "_"], [")", "^"]) or (len(body) == 1 and body.islower() and body not in INDICES)
+        )
         base = re.search(r"[^\W\d_]*$", out.rstrip("'"))
         if out.endswith(LARGE):
             return f"{out}_{body}" if is_simple(body) and "," not in body else f"{out}_({body})"
-        named = re.fullmatch(r"[A-Z]\w*", body) or (not typed and body.isalpha())
+        named = re.fullmatch(r"[A-Z]\w*|\d+", body) or (not typed and body.isalpha())
         if (base and base[0] in SIZES) or named or label:
             return f"{out}_{body}"
         if re.fullmatch(r"[a-z]'*([a-z]'*)+", body) and typed:

@@ -13,7 +13,7 @@ from symattn.derivation.document import Line
 from symattn.derivation.nodeprint import latex, text
 from symattn.derivation.numbersteps import Item, number
 from symattn.derivation.shaping import computable, with_constants_in_place, without_maxima
-from symattn.errors import DefinitionError, InputValueError, LimitError, ShapeError
+from symattn.errors import DefinitionError, EmptyRowError, InputValueError, LimitError, ShapeError
 from symattn.readings import mpmath as reading
 from tests.derivation.reader import CONTEXT, read_latex, read_text
 
@@ -242,6 +242,13 @@ def test_examples_that_do_not_fit(text_: bytes, fields: dict[str, Any], error: t
     with pytest.raises(error, match="test") as caught:
         derive(Definition(**fields), examples.parse(text_, "test"))
     assert words.lower() in str(caught.value).lower()
+
+
+def test_an_empty_row_is_an_error_where_the_definition_says_so() -> None:
+    example = examples.parse(MASKED, "test")
+    with pytest.raises(EmptyRowError, match="test: query 1 sees no key"):
+        derive(Definition(mask="j < i", empty_row="error"), example)
+    assert derive(Definition(mask="j <= i", empty_row="error"), example)["O"].grids
 
 
 def test_options_that_are_not_allowed() -> None:
