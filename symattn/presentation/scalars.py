@@ -5,7 +5,7 @@ Every read is held as a real symbol of its own, so SymPy sees small rational exp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import sympy as sp
@@ -68,10 +68,22 @@ def matches(head: sp.Expr, s: Statement, expr: sp.Expr) -> Iterator[tuple[sp.Exp
 
 
 def _plain(expr: sp.Expr) -> tuple[sp.Expr, dict[sp.Basic, sp.Basic]]:
-    """The expression with a real symbol for every read and index, named in a fixed order."""
-    atoms: Sequence[sp.Basic] = (*reads(expr), *sorted(integer_symbols(expr), key=str))
+    """The expression with a real symbol for every function, read and index, named in a fixed order.
+
+    Functions stay as they are: ``exp(-x)`` is not to become ``1/exp(x)``, which overflows where the other does not.
+    """
+    held = {f: sp.Symbol(f"f{k:03d}", real=True) for k, f in enumerate(sorted(_outermost(expr), key=str))}
+    open_ = expr.xreplace(held)
+    atoms = [*(x for x in reads(open_) if x not in held.values()), *sorted(integer_symbols(open_), key=str)]
     table = {x: sp.Symbol(f"x{k:03d}", real=True) for k, x in enumerate(atoms)}
-    return expr.xreplace(table), {v: k for k, v in table.items()}
+    return open_.xreplace(table), {v: k for k, v in (table | held).items()}
+
+
+def _outermost(expr: sp.Expr) -> frozenset[sp.Expr]:
+    """The applied functions in an expression that are not inside another one."""
+    if isinstance(expr, sp.Function):
+        return frozenset({expr})
+    return frozenset() if isinstance(expr, sp.Indexed) else frozenset(f for a in expr.args for f in _outermost(a))
 
 
 def _sign_inside(expr: sp.Expr) -> sp.Expr:
