@@ -117,7 +117,7 @@ class Attention(Definition):
             gradient = any(f.startswith("grad_") for f in wanted)
             program = with_gradient(bound.program) if gradient else bound.program
             inputs = with_seeds(bound) if gradient else bound.inputs
-            letters = [letter_of(f, tuple(s.name for s in program)) for f in wanted]
+            letters = [letter_of(f, tuple(s.name for s in program), self.parameters) for f in wanted]
             lean = program.with_statements(program.statements, letters).live()
             found = evaluate(lean, {n: inputs[n] for n in lean.inputs}, sizes=bound.sizes, **options)
             values = tuple(unbind(bound, name, found[name])[1] for name in letters)

@@ -17,7 +17,7 @@ from symattn import givens
 from symattn.axes import Array, Axes
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, EmptyRowError, InputValueError, ShapeError, UnknownNameError, nearest
-from symattn.fields import BY_LETTER, INPUT_FIELDS, field_of
+from symattn.fields import BY_LETTER, HELPERS, INPUT_FIELDS, field_of
 from symattn.program import Program
 from symattn.readcheck import keep_of, refuse_unusable
 from symattn.sources import as_array, sources_of
@@ -109,10 +109,10 @@ def bind(definition: Definition, fields: Mapping[str, Any], *, layout: str = "bh
     sizes = {str(k): v for k, v in sources.sizes.items() if k in {str(s) for s in program.sizes}}
     missing = [n for n in program.inputs if n not in inputs]
     if missing:
-        raise InputValueError(f"missing: {', '.join(field_of(n) for n in missing)}")
+        raise InputValueError(f"missing: {', '.join(field_of(n, d.parameters) for n in missing)}")
     givens.seeds(program, arrays, sources, inputs)
     bound = Bound(d, program, inputs, sizes, axes, layout, shapes)
-    refuse_unusable(program, inputs, sizes)
+    refuse_unusable(program, inputs, sizes, {n: field_of(n, d.parameters) for n in inputs})
     if d.empty_row == "error" and not bound.keep().any(axis=-1).all():
         row = tuple(int(k) for k in np.argwhere(~bound.keep().any(axis=-1))[0])
         raise EmptyRowError(f"query {row} may attend to no key, and the definition says empty_row='error'")
@@ -131,11 +131,15 @@ def unbind(bound: Bound, name: str, array: Array) -> tuple[str, Array]:
     >>> name, back.shape
     ('grad_key', (1, 1, 3, 2))
     """
-    letter = name if name in BY_LETTER or not name.startswith("d") else name[1:]
-    field, x, axes = field_of(name), np.asarray(array), bound.axes
+    parameters = bound.definition.parameters
+    letter = name if name in BY_LETTER or name in parameters or not name.startswith("d") else name[1:]
+    field, x, axes = field_of(name, parameters), np.asarray(array), bound.axes
     given = field.removeprefix("grad_")
+    if letter in parameters:
+        return field, x if x.ndim == 0 or letter == bound.definition.prefix else axes.back(x, "H")
     if letter not in BY_LETTER:
-        return field, x if x.ndim == 0 else axes.back(x, "H")
+        roles = HELPERS.get(letter, "bHij" if letter[0] == "W" else "")
+        return field, axes.back(x, roles) if axes.batch or roles == "H" else x
     roles = BY_LETTER[letter].axes
     if letter in ("WQ", "WK", "WV", "WO"):
         return field, _weight_back(x, letter, bound)
@@ -145,7 +149,7 @@ def unbind(bound: Bound, name: str, array: Array) -> tuple[str, Array]:
     if roles == "*":
         return field, x
     if roles == "H":
-        return field, axes.back(x, roles).reshape(bound.shapes[given])
+        return field, axes.back(x, roles)
     if not axes.batch:
         return field, x
     x = axes.back(x, roles)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from symattn.errors import UnknownNameError, nearest
@@ -54,8 +54,14 @@ ROWS: tuple[Field, ...] = (
 )
 
 BY_LETTER: Mapping[str, Field] = {row.letter: row for row in ROWS}
-HELPERS = ("scale", "m", "m0", "E", "E0", "l", "lk", "P0", "Pd", "O0", "N", "U", "cnt", "D", "slope_a", "slope_b")
-"""Tensors of a program that have no field name."""
+HELPERS: Mapping[str, str] = {
+    "scale": "",
+    **dict.fromkeys(("m", "m0", "l", "lk", "E0", "P0", "N", "cnt", "D"), "bHi"),
+    **dict.fromkeys(("E", "Pd"), "bHij"),
+    **dict.fromkeys(("O0", "U"), "bHie"),
+    **dict.fromkeys(("slope_a", "slope_b"), "H"),
+}
+"""Tensors of a program that have no field name, and their axes."""
 
 RESERVED = (
     frozenset(BY_LETTER) | frozenset(HELPERS) | frozenset("d" + x for x in (*BY_LETTER, *HELPERS)) | {"dv", "H", "Hkv", "G"}
@@ -68,12 +74,19 @@ INPUT_FIELDS = frozenset(
 )
 
 
-def field_of(letter: str) -> str:
-    """The field name of a tensor, or of its gradient.
+def field_of(letter: str, parameters: Iterable[str] = ()) -> str:
+    """The field name of a tensor, or of its gradient. A parameter's tensor has its own name, whatever else is called so.
 
     >>> field_of("Q"), field_of("dQ"), field_of("L"), field_of("dB"), field_of("dO")
     ('query', 'grad_query', 'lse', 'grad_attn_mask', 'grad_out')
+    >>> field_of("dslope"), field_of("dslope", ["slope"])
+    ('grad_alibi_slopes', 'grad_slope')
     """
+    own = set(parameters)
+    if letter in own:
+        return letter
+    if letter.startswith("d") and letter[1:] in own:
+        return "grad_" + letter[1:]
     if letter in BY_LETTER:
         return BY_LETTER[letter].field
     if letter.startswith("d") and letter[1:] in BY_LETTER:
@@ -81,7 +94,7 @@ def field_of(letter: str) -> str:
     return letter if not letter.startswith("d") else "grad_" + letter[1:]
 
 
-def letter_of(field: str, letters: Mapping[str, object] | tuple[str, ...] | frozenset[str]) -> str:
+def letter_of(field: str, letters: Collection[str], parameters: Iterable[str] = ()) -> str:
     """The tensor among ``letters`` (a program's) that a field name stands for.
 
     Raises
@@ -93,6 +106,6 @@ def letter_of(field: str, letters: Mapping[str, object] | tuple[str, ...] | froz
     ('B', 'dY')
     """
     for letter in sorted(letters):
-        if field_of(letter) == field and not (letter in ("O", "dO") and letter.replace("O", "Y") in letters):
+        if field_of(letter, parameters) == field and not (letter in ("O", "dO") and letter.replace("O", "Y") in letters):
             return letter
-    raise UnknownNameError(f"no tensor here has the name {field!r}. {nearest(field, {field_of(x) for x in letters})}")
+    raise UnknownNameError(f"no tensor here has the name {field!r}. {nearest(field, {field_of(x, parameters) for x in letters})}")

@@ -16,7 +16,6 @@ import sympy as sp
 
 from symattn.condition_values import depends_on, holds
 from symattn.errors import InputValueError
-from symattn.fields import field_of
 from symattn.indexed import all_reads, conjuncts, name_of, subscripts_of
 from symattn.program import Program, Statement
 
@@ -30,8 +29,8 @@ def keep_of(program: Program, inputs: Mapping[str, Array], sizes: Mapping[str, i
     return _domain(program, scores, scores.indices, inputs, sizes)
 
 
-def refuse_unusable(program: Program, inputs: Mapping[str, Array], sizes: Mapping[str, int]) -> None:
-    """Refuse a NaN or an infinity that something reads.
+def refuse_unusable(program: Program, inputs: Mapping[str, Array], sizes: Mapping[str, int], fields: Mapping[str, str]) -> None:
+    """Refuse a NaN or an infinity that something reads; ``fields`` has the field name of each input.
 
     Raises
     ------
@@ -49,7 +48,7 @@ def refuse_unusable(program: Program, inputs: Mapping[str, Array], sizes: Mappin
             where = tuple(int(k) for k in np.argwhere(found)[0])
             place = f" at {list(where)} in the axes of {name}" if where else ""
             raise InputValueError(
-                f"{field_of(name)} is {inputs[name][where]}{place}, and something reads it; "
+                f"{fields[name]} is {inputs[name][where]}{place}, and something reads it; "
                 "only what is masked out may be NaN or infinite"
             )
 

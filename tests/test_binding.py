@@ -140,6 +140,31 @@ def test_parameters_become_exact_inputs():
     assert unbind(per_head, "du", per_head.inputs["u"])[1].tolist() == list(range(6))
 
 
+def test_every_tensor_of_a_program_comes_back_with_its_heads_merged():
+    from symattn.readings import numpy as reading
+
+    says = {"sink": True, "score": "max(s, 0) - slope*(i - j)", "dropout": True, "dropout_p": 0.5, "causal": -1, "bias": True}
+    given = {
+        "sinks": np.arange(6.0),
+        "slope": np.arange(6.0),
+        "dropout_mask": np.ones((B, H, N, M), bool),
+        "bias": np.ones((N, M)),
+    }
+    bound = bind(Definition(**says), arrays(**given))
+    values = reading.evaluate(bound.program, bound.inputs, sizes=bound.sizes)
+    shapes = {name: unbind(bound, name, x)[1].shape for name, x in values.items()}
+    rows, pairs = (B, H, N), (B, H, N, M)
+    expected = {"Q": (B, H, N, D), "K": (B, HKV, M, D), "V": (B, HKV, M, DV), "O": (B, H, N, DV), "sink": (H,), "slope": (H,)}
+    expected |= dict.fromkeys(("m", "m0", "l", "lk", "E0", "P0", "L"), rows) | {"scale": (), "bias": (N, M)}
+    expected |= dict.fromkeys(("R", "S", "W0", "W1", "Z", "E", "P", "Pd", "drop"), pairs)
+    assert shapes == expected
+    assert unbind(bound, "dslope", values["slope"])[0] == "grad_slope"
+    uniform = bind(Definition(causal=-1, empty_row="uniform"), arrays())
+    values = reading.evaluate(uniform.program, uniform.inputs, sizes=uniform.sizes)
+    assert unbind(uniform, "cnt", values["cnt"])[1].shape == rows
+    assert unbind(uniform, "U", values["U"])[1].shape == (B, H, N, DV)
+
+
 def test_exact_numbers_stay_exact():
     q = [["0.1", "1/3"]]
     bound = bind(Definition(), {"query": q, "key": q, "value": q})

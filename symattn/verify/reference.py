@@ -179,7 +179,8 @@ def _usable(saved: Mapping[str, Array], ref: Reference) -> bool:
 def _judge(
     ref: Reference, tensors: Mapping[str, Array], arithmetic: Arithmetic | Tolerance, q: _Question, cap: int
 ) -> list[TensorReport]:
-    names = {field_of(n): n for n in q.program.outputs if field_of(n) in tensors}
+    own = ref.definition.parameters
+    names = {f: n for n in q.program.outputs if (f := field_of(n, own)) in tensors}
     bounds: dict[str, Array] = {}
     if isinstance(arithmetic, Arithmetic):
         given = {n: q.list_inputs[n] for n in q.list_.inputs}
