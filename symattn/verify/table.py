@@ -54,11 +54,11 @@ def _one(report: Report, color: bool) -> list[str]:
 
 
 def _many(report: Report, color: bool) -> list[str]:
-    lines = [f"{'kernel':<26}{'dtype':<10}{'case':<24}{'verdict':<9}{'of bound':>9}"]
+    lines = [f"{'kernel':<26}{'dtype':<10}{'case':<21}{'verdict':<13}{'of bound':>9}"]
     for c in report.cases:
         share = short(max((t.comparison.max_share for t in c.tensors), default=0.0))
         verdict = "known" if c.deviates and c.verdict == "pass" else c.verdict
-        lines.append(f"{c.kernel:<26}{c.dtype:<10}{c.case:<24}{_painted(verdict, color, 9)}{share:>9}")
+        lines.append(f"{c.kernel:<26}{c.dtype:<10}{c.case:<21}{_painted(verdict, color, 13)}{share:>9}")
         if c.error:
             lines += _wrapped(f"    {c.error}", 4)
         for t in c.tensors:

@@ -67,7 +67,7 @@ class FunctionKernel(Kernel):
         return self.given is not None or self.arrays in ("torch", "jax")
 
     def takes(self, call: Call, outputs: Mapping[str, Array]) -> frozenset[str]:
-        """What the signature of its backward names (``**options`` is no name); with autograd, ``grad_lse`` where the LSE has one."""
+        """What the signature of its backward names (not ``**options``); with autograd, ``grad_lse`` where the LSE has one."""
         if self.given is not None:
             return _taken(self.given, ("out", "lse", "grad_lse"), by_name=True)
         if self.arrays == "torch" and "lse" in outputs:

@@ -1,0 +1,104 @@
+"""`symattn truth`: files of midpoints, radii and states."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from symattn.formats import round_exact
+from symattn.verify.files import read_tensors
+from symattn_cli.app import app
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    r = np.random.default_rng(0)
+    f = {n: r.normal(size=(1, 2, k, 3)).astype(np.float32) for n, k in (("query", 2), ("key", 4), ("value", 4), ("grad_out", 2))}
+    np.savez("in.npz", **f)
+
+    def invoke(*words):
+        return CliRunner().invoke(app, ["truth", "in.npz", "-o", "out.npz", *words])
+
+    return invoke
+
+
+def witness(digits):
+    """The output and LSE at one query by mpmath, written down directly."""
+    f = {k: v.astype(float) for k, v in np.load("in.npz").items()}
+    mp = mpmath.mp.clone()
+    mp.dps = digits + 15
+    q, k, v = f["query"][0, 1, 0], f["key"][0, 1], f["value"][0, 1]
+    s = [mp.fsum(mp.mpf(a) * mp.mpf(b) for a, b in zip(q, row, strict=True)) / mp.sqrt(3) for row in k]
+    total = mp.fsum(mp.exp(x) for x in s)
+    return mp, [mp.fsum(mp.exp(x) * mp.mpf(w) for x, w in zip(s, v[:, e], strict=True)) / total for e in range(3)], mp.log(total)
+
+
+@pytest.mark.parametrize(
+    "words, digits", [([], 50), (["--digits", "30"], 30), (["--digits", "200"], 200), (["--bits", "160"], 40)]
+)
+def test_digits(run, words, digits):
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    z = dict(np.load("out.npz"))
+    assert set(z) == {f"{n}.{p}" for n in ("out", "lse") for p in ("mid", "rad", "status")}
+    assert z["out.mid"].shape == z["out.rad"].shape == z["out.status"].shape == (1, 2, 2, 3) and z["lse.mid"].shape == (1, 2, 2)
+    mp, out, lse = witness(digits)
+    for mid, rad, want in [
+        *zip(z["out.mid"][0, 1, 0], z["out.rad"][0, 1, 0], out, strict=True),
+        (z["lse.mid"][0, 1, 0], z["lse.rad"][0, 1, 0], lse),
+    ]:
+        assert abs(mp.mpf(str(mid)) - want) <= mp.mpf(str(rad)) <= abs(want) * mp.mpf(10) ** (1 - digits)
+
+
+def test_rounding_to_a_format(run):
+    assert run("--digits", "60", "--grad").exit_code == 0
+    exact = dict(np.load("out.npz"))
+    assert {n.partition(".")[0] for n in exact} == {"out", "lse", "grad_query", "grad_key", "grad_value"}
+    assert run("--round", "bf16", "--grad").exit_code == 0
+    rounded = read_tensors("out.npz")
+    assert str(rounded["grad_key.mid"].dtype) == "bfloat16"
+    for name in ("out", "lse", "grad_query", "grad_key", "grad_value"):
+        for at in np.ndindex(rounded[f"{name}.mid"].shape):
+            x = Fraction(Decimal(str(exact[f"{name}.mid"][at])))
+            got = Fraction(float(rounded[f"{name}.mid"][at]))
+            assert got == round_exact(x, "bfloat16")
+            assert abs(got - x) <= Fraction(float(rounded[f"{name}.rad"][at])) * (1 + Fraction(1, 10**9))
+
+
+def test_a_tie_is_undecided_or_settled_and_a_zero_is_exact(run):
+    np.savez("in.npz", query=np.zeros((1, 2)), key=np.ones((2, 2)), value=np.array([[1.0, 3.0], [1.0, -3.0]]))
+    result = run()
+    z = dict(np.load("out.npz"))
+    assert [Decimal(str(x)) for x in z["out.mid"][0]] == [1, 0]
+    assert result.exit_code == (3 if "undecided" in z["out.status"] else 0)
+
+
+@pytest.mark.parametrize(
+    "words, code, text",
+    [
+        (["--digits", "5", "--bits", "9"], 2, "exclude"),
+        (["--digits", "0"], 2, "digits"),
+        (["--round", "bf61"], 2, "bf16"),
+        (["--layout", "x"], 2, "layout"),
+        (["--grad", "--sink"], 4, "missing: sinks"),
+        (["--causal", "up"], 2, "top-left"),
+        (["-o", "out.txt"], 4, ".npz"),
+        (["--digits", "99999999"], 2, "beyond"),
+    ],
+)
+def test_bad_input(run, words, code, text):
+    result = run(*words)
+    assert result.exit_code == code, result.output
+    assert text in " ".join(result.stderr.split()) and "Traceback" not in result.output
+
+
+def test_gradients_need_grad_out(run):
+    np.savez("in.npz", **{k: v for k, v in np.load("in.npz").items() if k != "grad_out"})
+    result = run("--grad")
+    assert result.exit_code == 4 and "grad_out" in result.stderr
