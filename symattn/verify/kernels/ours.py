@@ -60,7 +60,8 @@ class Naive(Kernel):
         with np.errstate(all="ignore"):
             values = evaluate(program, bound.inputs, sizes=bound.sizes, dtype=call.dtype)
         wanted = [n for n in program.outputs if n not in bound.program.outputs] if seeds else program.outputs
-        return dict(unbind(bound, name, values[name]) for name in wanted)
+        numbers = {"d" + name for name, value in bound.definition.params.items() if value != "head"}  # they have no gradient
+        return dict(unbind(bound, name, values[name]) for name in wanted if name not in numbers)
 
 
 class Flash(Kernel):
