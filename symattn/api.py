@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Attention"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, init=False)
 class Attention(Definition):
     """``O = softmax(scale * Q K^T) V`` with the conventions of a variant as named fields, and its readings as methods.
 

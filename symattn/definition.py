@@ -7,11 +7,11 @@ table below, and :meth:`Definition.conventions` records every one of them for re
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import sympy as sp
 
@@ -23,10 +23,11 @@ from symattn.indexed import Table
 from symattn.program import Program
 from symattn.settings import read_field
 
-CONDITIONAL = frozenset({"slope", "bias", "sink", "doc", "len", "drop", "p", "tok", "X", "C", "WQ", "WK", "WV", "WO", "Emb"})
+Number: TypeAlias = "int | float | str | Fraction | sp.Expr"
+"""A number as a user gives it: text and fractions are exact, a float is the dyadic that it is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Definition:
     """``O = softmax(scale * Q K^T) V`` with everything that a variant changes, as named fields.
 
@@ -135,6 +136,45 @@ class Definition:
     score: sp.Expr | None = None
     mask: sp.Basic | None = None
     params: Mapping[str, Any] = Table()
+
+    if TYPE_CHECKING:
+        # what the fields take; what they keep is declared above
+        def __init__(
+            self,
+            *,
+            heads: int | str | None = None,
+            kv_heads: int | str | None = None,
+            start: str = "qkv",
+            cross: bool | str = False,
+            output_projection: bool | str = False,
+            causal: str | int | None = None,
+            window: str | int | Sequence[int | None] | None = None,
+            window_counts: str = "keys",
+            window_alignment: str | int | None = None,
+            prefix: int | str | None = None,
+            document: bool | str = False,
+            key_lengths: bool | str = False,
+            attn_mask: str | None = None,
+            mask_axes: str | None = None,
+            mask_polarity: str = "attend",
+            bias: bool | str = False,
+            bias_axes: str | None = None,
+            softcap: Number | None = None,
+            alibi: bool | str = False,
+            alibi_slopes: str = "given",
+            alibi_distance: str = "signed",
+            sink: bool | str = False,
+            empty_row: str = "zero",
+            grouping: str = "interleaved",
+            scale: Number | None = None,
+            lse: bool | str = True,
+            lse_base: str | int = "e",
+            dropout: bool | str = False,
+            dropout_p: Number | None = None,
+            score: sp.Expr | str | None = None,
+            mask: sp.Basic | str | bool | None = None,
+            params: Mapping[str, Any] | str = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -275,7 +315,9 @@ def _check_parameters(d: Definition) -> None:
     derived = {"d" + name for name in d.parameters} | {name + "_t" for name in (*d.parameters, *RESERVED)}
     for name in d.parameters:
         if name in derived:
-            raise DefinitionError(f"{name!r} is the name of a gradient or a tangent and cannot be a parameter; choose another name")
+            raise DefinitionError(
+                f"{name!r} is the name of a gradient or a tangent and cannot be a parameter; choose another name"
+            )
         if (name in RESERVED and used.get(name, True)) or re.fullmatch(r"d?W\d+", name):
             raise DefinitionError(
                 f"{name!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
