@@ -19,7 +19,7 @@ from symattn.indexed import integer_symbols, name_of, subscripts_of
 
 Array = npt.NDArray[Any]
 
-_COMPARE: Mapping[type, Callable[[Any, Any], Any]] = {
+_COMPARE: Mapping[Any, Callable[[Any, Any], Any]] = {
     sp.Lt: lambda a, b: a < b,
     sp.Le: lambda a, b: a <= b,
     sp.Gt: lambda a, b: a > b,
@@ -27,7 +27,7 @@ _COMPARE: Mapping[type, Callable[[Any, Any], Any]] = {
     sp.Eq: lambda a, b: a == b,
     sp.Ne: lambda a, b: a != b,
 }
-_FUNCTIONS: Mapping[type, Callable[[Any], Any]] = {
+_FUNCTIONS: Mapping[Any, Callable[[Any], Any]] = {
     sp.exp: np.exp,
     sp.log: np.log,
     sp.tanh: np.tanh,
@@ -100,7 +100,7 @@ def _value(e: Any, values: Mapping[sp.Basic, Any], tensors: Mapping[str, Array])
     for kind, compare in _COMPARE.items():
         if isinstance(e, kind):
             return compare(of(e.args[0]), of(e.args[1]))
-    return _number(e, [of(a) for a in getattr(e, "args", ())])
+    return _number(e, [of(a) for a in e.args])
 
 
 def _number(e: Any, args: list[Any]) -> Any:
