@@ -16,7 +16,8 @@ from symattn.formats import FORMATS, get
 
 Array = np.ndarray[Any, Any]
 
-_BITS = {1: "uint8", 2: "int16"}
+BITS = {1: "uint8", 2: "int16"}
+"""The integer dtype that a float's bits are handed over in, by its width in bytes."""
 
 
 def framework(x: object) -> str | None:
@@ -90,30 +91,8 @@ def _from_torch(x: Any) -> Array:
         return np.asarray(t.numpy())
     torch = sys.modules["torch"]  # loaded already: the tensor is its own
     f = FORMATS[name]
-    return np.asarray(t.view(getattr(torch, _BITS[t.element_size()])).numpy()).view(f.dtype)
+    return np.asarray(t.view(getattr(torch, BITS[t.element_size()])).numpy()).view(f.dtype)
 
 
 def _kind(x: object) -> str:
     return f"{type(x).__module__}.{type(x).__qualname__}".removeprefix("builtins.")
-
-
-def to_framework(a: Array, kind: str) -> Any:
-    """A NumPy array as a fresh array of a framework (``"numpy"``, ``"torch"``, ``"jax"``), values and dtype unchanged.
-
-    The result never shares memory with ``a``. For JAX, float64 stays so only inside ``jax.enable_x64``.
-
-    >>> to_framework(np.ones(2, "float32"), "numpy")
-    array([1., 1.], dtype=float32)
-    """
-    a = np.array(a, copy=True, order="C")
-    if kind == "numpy":
-        return a
-    if kind == "jax":
-        import jax.numpy
-
-        return jax.numpy.asarray(a)
-    import torch
-
-    if is_extension(a.dtype):
-        return torch.from_numpy(a.view(_BITS[a.dtype.itemsize])).view(getattr(torch, str(a.dtype)))
-    return torch.from_numpy(a)

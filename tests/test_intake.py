@@ -11,7 +11,8 @@ import pytest
 
 from symattn.errors import InputValueError
 from symattn.formats import get
-from symattn.intake import framework, to_framework, to_numpy
+from symattn.intake import framework, to_numpy
+from symattn.verify.kernels.arrays import to_framework
 
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from symattn import arithmetic, formats
 from symattn.arithmetic import Arithmetic
-from symattn.intake import Array, to_framework, to_numpy
+from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
+from symattn.verify.kernels.arrays import to_framework
 from symattn.verify.kernels.base import Deviation, Kernel, Tensors
 from symattn.verify.kernels.call import Call
 

@@ -14,7 +14,8 @@ import numpy as np
 from symattn import arithmetic
 from symattn.arithmetic import Arithmetic
 from symattn.errors import KernelError, SymattnError
-from symattn.intake import Array, framework, to_framework, to_numpy
+from symattn.intake import Array, framework, to_numpy
+from symattn.verify.kernels.arrays import to_framework
 from symattn.verify.kernels.base import Kernel, Tensors
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.options import NAMES, options
