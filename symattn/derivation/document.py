@@ -74,6 +74,10 @@ class Grid:
         The shape of the whole matrix.
     row_words, column_words
         The words at the rows and columns that are shown, or nothing. Text of the user.
+    followed
+        Which of the rows that are shown is that of the followed query.
+    given
+        Whether it is an input.
     """
 
     tensor: str
@@ -85,6 +89,16 @@ class Grid:
     skipped_columns: int | None = None
     row_words: tuple[str, ...] = ()
     column_words: tuple[str, ...] = ()
+    followed: int | None = None
+    given: bool = False
+
+    @property
+    def displays(self) -> tuple[tuple[str, bool], ...]:
+        """How the matrix is shown: relation, and whether by exact values; an input as typed, others in decimals too."""
+        if self.given and self.printable:
+            return (("=", True),)
+        last = ("=" if self.exact else "≈", False)
+        return (("=", True), last) if self.printable and not self.exact else (last,)
 
     @property
     def printable(self) -> bool:

@@ -1,7 +1,24 @@
 """Examples with numbers: TOML files read exactly, and the ones that ship with symattn.
 
 Numbers are integers, decimals or text such as ``"1/3"``; a decimal is the decimal that stands there and never passes through a
-float. The keys are listed in :data:`KEYS`; :func:`load` takes the name of a shipped example or a path.
+float. The keys of a file, all optional but one place where the computation starts (the first three):
+
+=====================  ==============================================================================================
+``tokens``             the sentence: a list of words, each with a row in ``[embedding]`` (word -> list of numbers)
+``X``                  the input as a matrix, a row for each position; ``tokens`` may then name the rows
+``Q``, ``K``, ``V``    queries, keys and values as matrices (a list of matrices for several heads)
+``W_Q`` ... ``W_O``    weight matrices (a list of them for several heads); absent: the identity, and no ``W_O`` at all
+``memory``             cross attention: words of ``[embedding]``, or a matrix
+``follow``             the query whose work is shown: its position from 1, from the end (-1 is the last, the default), or its
+                       word (the last place where it stands)
+``digits``             decimals to print (4)
+``grad_out``           the incoming gradient of the output: the steps of the gradient then have numbers
+``attn_mask`` ...      what the definition reads beside these: ``bias``, ``alibi_slopes``, ``sinks``, ``doc``, ``doc_q``,
+                       ``doc_k``, ``key_lengths``, ``dropout_mask``, ``dropout_p``
+``[definition]``       fields of the definition, such as ``causal = "top-left"``
+``[inputs]``           free names of a score or mask text
+``title``, ``about``   what the example is called, and a sentence on it
+=====================  ==============================================================================================
 """
 
 from __future__ import annotations

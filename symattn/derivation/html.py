@@ -117,22 +117,21 @@ def _parts(parts: Iterable[Part]) -> str:
     for part in parts:
         sign = RELATIONS[part.relation][0] + " " if part.relation else ""
         for k, piece in enumerate(part.pieces):
-            lead = sign if not k else "{} " if piece.latex[:2] in ("+ ", "- ") else ""
+            gap = r"\quad " if piece.latex.startswith(r"\text{where }") else ""
+            lead = sign if not k else "{} " if piece.latex[:2] in ("+ ", "- ") else gap
             out.append(math(lead + piece.latex))
     return " ".join(out)
 
 
 def _grid(g: Grid, d: Derivation) -> str:
     """A matrix as a table: exact values where they are short, then decimals."""
-    kinds = [("=", True)] if g.printable and not g.exact else []
-    kinds.append(("=" if g.exact else "≈", False))
     out = f'<div class="m">{math(grid_name(g, d.style))} '
-    for sign, exact in kinds:
-        out += f"<span>{sign}</span> {_table(g, d, exact)}"
+    for sign, exact in g.displays:
+        out += f'<span class="g">{sign} {_table(g, d.style, exact)}</span> '
     return out + "</div>"
 
 
-def _table(g: Grid, d: Derivation, exact: bool) -> str:
+def _table(g: Grid, style: Style, exact: bool) -> str:
     side = g.row_words if len(g.cells) > 1 else ()
     rows: list[str] = []
     if g.column_words:
@@ -140,12 +139,12 @@ def _table(g: Grid, d: Derivation, exact: bool) -> str:
         rows.append("".join([*(["<th></th>"] if side else []), *_skip(names, g.skipped_columns, "<th></th>")]))
     made = []
     for k, row in enumerate(g.cells):
-        cells = _skip([_cell(c, d.style, exact) for c in row], g.skipped_columns, "<td>⋯</td>")
+        cells = _skip([_cell(c, style, exact) for c in row], g.skipped_columns, "<td>⋯</td>")
         name = f"<th>{html_text(shortened(side[k], 12))}</th>" if side else ""
         made.append(name + "".join(cells))
     width = len(g.cells[0]) + (g.skipped_columns is not None)
     made = _skip(made, g.skipped_rows, ("<th></th>" if side else "") + "<td>⋮</td>" * width)
-    marked = d.follow if g.row is None and d.words.get("i") and side == d.words.get("i") and g.skipped_rows is None else None
+    marked = g.followed + (g.skipped_rows is not None and g.followed >= g.skipped_rows) if g.followed is not None else None
     for k, r in enumerate(made):
         kinds = [word for word, holds in (("top", not k), ("end", k == len(made) - 1), ("follow", k == marked)) if holds]
         rows.append(f'<tr class="{" ".join(kinds)}">{r}</tr>' if kinds else f"<tr>{r}</tr>")

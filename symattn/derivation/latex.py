@@ -123,8 +123,7 @@ def grids(found: Sequence[Grid], style: Style) -> list[str]:
         name = grid_name(g, style)
         if skipped(g, found, matrix(g, style, exact=False) is not None):
             continue
-        bodies = [("=", matrix(g, style, exact=True))] if g.printable and not g.exact else []
-        bodies.append(("=" if g.exact else r"\approx", matrix(g, style, exact=False)))
+        bodies = [(RELATIONS[sign][0], matrix(g, style, exact)) for sign, exact in g.displays]
         fitting = [f"{sign} {body}" for sign, body in bodies if body is not None]
         if bodies[-1][1] is None:
             out += _listed(g, style)

@@ -82,15 +82,14 @@ def _grids(found: Sequence[Grid], style: Style) -> list[str]:
         name = grid_name(g, style)
         if skipped(g, found, matrix(g, style, exact=False) is not None):
             continue
-        kinds = [("=", True)] if g.printable and not g.exact else []
         body = name
-        for sign, exact in (*kinds, ("=" if g.exact else r"\approx", False)):
+        for sign, exact in g.displays:
             m = matrix(g, style, exact, newline=r"\cr")
-            if m is None and not exact:
+            if m is None and (sign, exact) == g.displays[-1]:
                 body = ""
                 for parts in listed_parts(g, style):
                     out += _block(_flat(parts))
             elif m is not None:
-                body += f" {sign} {m}"
+                body += f" {RELATIONS[sign][0]} {m}"
         out += _block(body) if body else []
     return out

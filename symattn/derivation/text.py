@@ -126,12 +126,14 @@ def grid_title(g: Grid, style: Style) -> str:
 
 def _grid(g: Grid, style: Style) -> list[str]:
     title = grid_title(g, style)
-    if g.printable and not g.exact:
-        exact = _table(g, style, True, f"  {title} =")
-        if exact is not None:
-            return [*exact, *(_table(g, style, False, f"  {' ' * display_width(title)} ≈") or _listed(g, style, title))]
-    sign = "=" if g.exact else "≈"
-    return _table(g, style, False, f"  {title} {sign}") or _listed(g, style, title)
+    out: list[str] = []
+    for sign, exact in g.displays:
+        lead = title if not out else " " * display_width(title)
+        table = _table(g, style, exact, f"  {lead} {sign}")
+        if table is None and (sign, exact) == g.displays[-1]:
+            return [*out, *_listed(g, style, title)]
+        out += table or []
+    return out
 
 
 def _table(g: Grid, style: Style, exact: bool, lead: str) -> list[str] | None:

@@ -11,7 +11,7 @@ from typing import Any
 import sympy as sp
 
 from symattn.derivation import exactvalue as ev
-from symattn.derivation.binding import is_identity
+from symattn.derivation.binding import WEIGHTS, is_identity
 from symattn.derivation.decimals import decimal, enclosed_decimal, fixed, is_exact
 from symattn.derivation.document import Cell, Grid, Line
 from symattn.derivation.enclose import BITS, bounds
@@ -20,7 +20,7 @@ from symattn.derivation.nodeprint import Style, latex
 from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum, tree
 from symattn.derivation.work import Worksheet
 from symattn.errors import UndecidedError
-from symattn.indexed import name_of, reads, subscripts_of
+from symattn.indexed import all_reads, name_of, reads, subscripts_of
 from symattn.program import Program, Statement
 from symattn.readings import balls
 
@@ -204,11 +204,11 @@ class Numbers:
     # --- matrices
 
     def inputs(self) -> tuple[Grid, ...]:
-        """The inputs that no step computes, except identity matrices and numbers of words."""
+        """The inputs that no step computes, except identity matrices and the numbers of words."""
         found = []
         for name, array in self.arrays.items():
-            if name not in self.program.discrete and not is_identity(array):
-                found += list(self._grids(name, array.shape))
+            if name != "tok" and not (name in WEIGHTS and is_identity(array)):
+                found += [replace(g, given=True) for g in self._grids(name, array.shape)]
         return tuple(found)
 
     def grids(self, s: Statement) -> tuple[Grid, ...]:
@@ -236,8 +236,10 @@ class Numbers:
         if rows is None:
             rows, skipped_rows = _kept(height)
         cells = tuple(tuple(self.cell(name, (*leading, *((r, c)[2 - len(shape) :]))) for c in columns) for r in rows)
-        axes = self.axis_words(name)[len(leading) :]
-        row_words, column_words = axes if len(axes) == 2 else [(), *axes] if axes else [(), ()]
+        words = self.axis_words(name)[len(leading) :]
+        row_words, column_words = words if len(words) == 2 else [(), *words] if words else [(), ()]
+        along = self.axes(name)[-2] if len(shape) == 2 else None
+        followed = self.follow in rows and along is not None and along.name in (self.query.name, "p")
         return Grid(
             name,
             leading,
@@ -248,21 +250,21 @@ class Numbers:
             skipped_columns,
             tuple(row_words[r] for r in rows) if row_words else (),
             tuple(column_words[c] for c in columns) if column_words else (),
+            rows.index(self.follow) if self.follow is not None and followed and len(rows) > 1 else None,
         )
 
     def axis_words(self, name: str) -> list[tuple[str, ...]]:
         """The words along each axis of a tensor; nothing for an axis without words."""
+        sizes = self.program.shapes[name]
+        keys = ["vocabulary" if str(n) == "vocab" else a.name for a, n in zip(self.axes(name), sizes, strict=True)]
+        return [self.words.get(k, ()) for k in keys]
+
+    def axes(self, name: str) -> tuple[sp.Symbol, ...]:
+        """The indices of a tensor: those of its statement, or those by which an input is first read."""
         if name in self.program:
-            sizes = self.program.shapes[name]
-            return [
-                self.words.get(a.name if str(n) != "vocab" else "vocabulary", ())
-                for a, n in zip(self.program[name].indices, sizes, strict=True)
-            ]
-        if any(str(n) == "vocab" for n in self.program.shapes[name]):
-            return [self.words.get("vocabulary", ()) if str(n) == "vocab" else () for n in self.program.shapes[name]]
-        along = {x: self.words.get(x.name, ()) for s in self.program for x in s.domain}
-        used = next(x for s in self.program for x in reads(s.expr) if name_of(x) == name)
-        return [along.get(a, ()) for a in subscripts_of(used)]
+            return self.program[name].indices
+        found = (x for s in self.program for e in (s.expr, s.where) for x in all_reads(e) if name_of(x) == name)
+        return subscripts_of(next(found))
 
 
 def decided(enclosure: Callable[[int], tuple[Fraction, Fraction]], digits: int, what: str) -> str:

@@ -238,7 +238,12 @@ def test_a_page_with_a_script_is_noticed() -> None:
 
 def test_matrices_are_bracketed_and_sums_have_their_index_below() -> None:
     page = made("the-cat-sat", False).to_html()
-    assert "<munder><mo>∑</mo>" in page and '<tr class="top">' in page and '<tr class="end follow">' in page
+    assert (
+        page.count("end follow") == 7
+        and "<munder><mo>∑</mo>" in page
+        and '<tr class="top">' in page
+        and '<tr class="end follow">' in page
+    )
 
 
 # --- text
