@@ -16,20 +16,20 @@ __all__ = ["Exists", "normal_condition", "normal_conditions", "serial", "stronge
 
 
 class Exists(sp.Basic):
-    """``Exists(condition, (indices))``: some value of the indices satisfies the condition. A condition without bound names.
+    """``Exists(conditions, indices, sizes)``: some value of the indices satisfies the condition. A condition without bound names.
 
     >>> i, j = sp.symbols("i j", integer=True)
-    >>> a = Exists.over([sp.Le(j, i)], [j])
-    >>> b = Exists.over([sp.Le(j, i)], [j])
+    >>> a = Exists.over([sp.Le(j, i)], {j: sp.Integer(3)})
+    >>> b = Exists.over([sp.Le(j, i)], {j: sp.Integer(3)})
     >>> a == b, serial(a) == serial(b)
     (False, True)
     """
 
     @classmethod
-    def over(cls, conditions: Iterable[sp.Basic], indices: Iterable[sp.Symbol]) -> Exists:
-        """Some value of ``indices`` satisfies all ``conditions``; the indices get names that occur nowhere else."""
+    def over(cls, conditions: Iterable[sp.Basic], indices: Mapping[sp.Symbol, sp.Expr]) -> Exists:
+        """Some value of the indices, given with their sizes, satisfies all conditions; the indices get names of their own."""
         table = {a: sp.Dummy(a.name, integer=True) for a in indices}
-        return cls(sp.Tuple(*[c.xreplace(table) for c in conditions]), sp.Tuple(*table.values()))
+        return cls(sp.Tuple(*[c.xreplace(table) for c in conditions]), sp.Tuple(*table.values()), sp.Tuple(*indices.values()))
 
     @property
     def conditions(self) -> tuple[sp.Basic, ...]:
@@ -40,6 +40,16 @@ class Exists(sp.Basic):
     def indices(self) -> tuple[sp.Symbol, ...]:
         """The indices that are sought."""
         return tuple(self.args[1])
+
+    @property
+    def sizes(self) -> tuple[sp.Expr, ...]:
+        """The sizes of these indices."""
+        return tuple(self.args[2])
+
+    @property
+    def binds(self) -> tuple[tuple[sp.Symbol, ...], tuple[sp.Expr, ...], tuple[sp.Basic, ...]]:
+        """The bound indices, their sizes, and what they are bound in."""
+        return self.indices, self.sizes, self.conditions
 
     @property
     def free_symbols(self) -> set[sp.Basic]:
@@ -62,10 +72,12 @@ def serial(e: sp.Basic, names: Mapping[sp.Symbol, str] | None = None) -> str:
         return f"{kind}:{e.name}"
     if isinstance(e, sp.Indexed):
         return f"{e.base.label}[{','.join(serial(a, names) for a in e.indices)}]"
-    if isinstance(e, Exists):
+    if hasattr(e, "binds"):
+        indices, sizes, parts = e.binds
         depth = sum(v.startswith("?") for v in names.values())
-        inner = {**names, **{a: f"?{depth + k}" for k, a in enumerate(e.indices)}}
-        return f"exists({len(e.indices)};{','.join(sorted(serial(c, inner) for c in e.conditions))})"
+        inner = {**names, **{a: f"?{depth + k}" for k, a in enumerate(indices)}}
+        lengths = ",".join(serial(n) for n in sizes)
+        return f"{type(e).__name__}({lengths};{','.join(sorted(serial(c, inner) for c in parts))})"
     if not e.args:
         return str(e)
     args = [serial(a, names) for a in e.args]
@@ -127,7 +139,7 @@ def normal_condition(c: sp.Basic, dims: Mapping[sp.Symbol, sp.Expr]) -> sp.Basic
         first = dict.fromkeys(c.indices, sp.S.Zero)
         if all(normal_condition(q.xreplace(first), dims) == sp.true for q in kept):
             return sp.true
-        return Exists(sp.Tuple(*kept), sp.Tuple(*c.indices))
+        return Exists(sp.Tuple(*kept), sp.Tuple(*c.indices), sp.Tuple(*c.sizes))
     return c
 
 

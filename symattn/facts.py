@@ -66,8 +66,8 @@ def supports(program: Program) -> dict[str, Support]:
         if s.over and s.reduce == "prod":
             continue
         if inner:
-            found = Exists.over(inner, bound)
-            dims |= {d: dims[a] for d, a in zip(found.indices, bound, strict=True)}
+            found = Exists.over(inner, {a: dims[a] for a in bound})
+            dims |= zip(found.indices, found.sizes, strict=True)
             own += normal_conditions(found, dims) or []
         if own:
             out[s.name] = Support(s.indices, tuple(own))
@@ -175,7 +175,7 @@ def knowing(
     for s in known.values():
         for c in s.conditions:
             if isinstance(c, Exists):
-                dims |= _sizes(c, program)
+                dims |= zip(c.indices, c.sizes, strict=True)
     return NormalForm(
         every.values(),
         dims,
@@ -185,8 +185,3 @@ def knowing(
         ranges=_ranges(program),
         limit=limit,
     )
-
-
-def _sizes(c: Exists, program: Program) -> dict[sp.Symbol, sp.Expr]:
-    by_name = {a.name: n for a, n in program.dims.items()}
-    return {a: by_name[a.name] for a in c.indices}

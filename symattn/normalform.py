@@ -17,7 +17,7 @@ A proof holds wherever the expressions are defined: no divisor is 0. "Not proved
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product as cartesian
 
 import sympy as sp
@@ -27,79 +27,12 @@ from symattn.errors import LimitError, ProgramError
 from symattn.indexed import index, integer_symbols, name_of, reads, subscripts_of
 from symattn.program import Program, Statement
 from symattn.reduction import Reduction
+from symattn.sums import Contraction, SumOver, Support
 from symattn.terms import Term, canonical
 
 __all__ = ["Contraction", "NormalForm", "SumOver", "Support"]
 
 _NONE: frozenset[sp.Basic] = frozenset()
-
-
-class SumOver(sp.Expr):
-    """``SumOver(body, i, j, where=condition)``: the sum of ``body`` over the indices where the condition holds, inside a claim.
-
-    >>> i = sp.Symbol("i", integer=True)
-    >>> SumOver(sp.IndexedBase("x")[i], i).over
-    (i,)
-    """
-
-    def __new__(cls, body: sp.Expr, *over: sp.Basic, where: sp.Basic = sp.true) -> SumOver:
-        """Make the sum; also from ``args``, as SymPy rebuilds expressions."""
-        if over and isinstance(over[0], sp.Tuple):
-            return sp.Expr.__new__(cls, body, over[0], over[1])
-        return sp.Expr.__new__(cls, body, sp.Tuple(*over), where)
-
-    @property
-    def body(self) -> sp.Expr:
-        """What is summed."""
-        return self.args[0]
-
-    @property
-    def over(self) -> tuple[sp.Symbol, ...]:
-        """The bound indices."""
-        return tuple(self.args[1])
-
-    @property
-    def where(self) -> sp.Basic:
-        """The condition."""
-        return self.args[2]
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """A known sum: ``sum over bound of pattern where condition = value``, for all values of the other indices.
-
-    Parameters
-    ----------
-    pattern
-        A product of powers of tensors and functions of tensors. Its indices are wildcards.
-    bound
-        The index or indices that are summed. Every factor of the pattern has one of them.
-    where
-        The condition under which the sum is taken; each conjunct has a bound index.
-    value
-        An expression without the bound indices.
-    given
-        Conditions without bound indices under which the fact holds at all.
-    """
-
-    pattern: sp.Expr
-    bound: sp.Symbol | tuple[sp.Symbol, ...]
-    where: sp.Basic
-    value: sp.Expr
-    given: sp.Basic = sp.true
-
-    @property
-    def over(self) -> tuple[sp.Symbol, ...]:
-        """The bound indices."""
-        return self.bound if isinstance(self.bound, tuple) else (self.bound,)
-
-
-@dataclass(frozen=True)
-class Support:
-    """A tensor is 0 (a maximum -oo, a gradient without effect) at the indices where the conditions do not hold."""
-
-    at: tuple[sp.Symbol, ...]
-    conditions: tuple[sp.Basic, ...]
 
 
 class NormalForm:
@@ -335,9 +268,12 @@ class NormalForm:
             t = terms[0]
             if exponent.is_Integer or (t.coefficient.is_positive and len(t.atoms) == 1 and next(iter(t.atoms.values())) == 1):
                 return [Term(t.coefficient**exponent, {x: p * exponent for x, p in t.atoms.items()})]
-        inner = self.inline(base, given)
-        number, rest = sp.expand(inner).as_content_primitive() if exponent.is_Integer else (sp.S.One, sp.expand(inner))
-        return [Term(number**exponent, {rest: exponent})]
+        inner = sp.expand(self.inline(base, given))
+        if not exponent.is_Integer or not isinstance(inner, sp.Add):
+            return [Term(sp.S.One, {inner: exponent})]
+        number, rest, below = _over_one_denominator(inner)
+        under = self.times(*[self.expand(below, given)] * -int(exponent)) if below != 1 else [Term(sp.S.One, {})]
+        return self.times([Term(number**exponent, {rest: exponent})], under)
 
     def _of_names(self, base: sp.Expr) -> frozenset[sp.Basic]:
         """Support of an opaque tensor that is divided by: outside it there is no value to speak of."""
@@ -346,7 +282,7 @@ class NormalForm:
     def _exponential(self, argument: sp.Expr, given: frozenset[sp.Basic]) -> list[Term]:
         """The exponential of a sum: the product of the exponentials, rational factors of the exponent being powers."""
         out: list[Term] = [Term(sp.S.One, {})]
-        for a in sp.Add.make_args(sp.expand(self.inline(argument, given))):
+        for a in sp.Add.make_args(sp.expand(self.inline(argument, given, exponent=True))):
             number, rest = a.as_coeff_Mul()
             if not number.is_Rational:
                 number, rest = sp.S.One, a
@@ -358,26 +294,44 @@ class NormalForm:
                 out = self.times(out, [Term(sp.S.One, {sp.exp(rest): number})])
         return out
 
-    def inline(self, e: sp.Expr, given: frozenset[sp.Basic]) -> sp.Expr:
-        """``e`` with every unreduced tensor written out, where it is known to be inside its domain; reduced ones stay names."""
+    def inline(self, e: sp.Expr, given: frozenset[sp.Basic], exponent: bool = False) -> sp.Expr:
+        """``e`` with every unreduced tensor written out, where it is known to be inside its domain; reduced ones stay names.
+
+        In an exponent a tensor that is the logarithm of a sum stays a name too: as a power it would have to be multiplied out.
+        """
+        for x in e.atoms(SumOver):
+            if not any(x in y.atoms(SumOver) for y in e.atoms(SumOver) - {x}):  # outermost: bound indices of their own
+                e = e.xreplace({x: x.over_new({a: self.fresh(a) for a in x.over}, [self.dims[a] for a in x.over])})
         table = {}
         for x in reads(e):
             s = self.statements.get(name_of(x))
             if x in self.dims or s is None or s.over or s.range_only or s.name not in self.open:
                 continue
+            if exponent and any(isinstance(f.args[0], sp.Add) for f in s.expr.atoms(sp.log)):
+                continue
             at = dict(zip(s.indices, subscripts_of(x), strict=True))
             conditions = self.normal(s.where.xreplace(at))
             if conditions is not None and conditions <= given:
-                table[x] = self.inline(s.expr.xreplace(at), given)
+                table[x] = self.inline(s.expr.xreplace(at), given, exponent)
         return e.xreplace(table)
 
     # ---------------------------------------------------------------- what the reduction asks
     def exists(self, conditions: Iterable[sp.Basic], over: Iterable[sp.Symbol]) -> frozenset[sp.Basic] | None:
         """The condition that some value of the indices satisfies all conditions, in normal shape."""
-        found = Exists.over(conditions, over)
-        for d, a in zip(found.indices, over, strict=True):
-            self.dims[d] = self.dims[a]
+        found = Exists.over(conditions, {a: self.dims[a] for a in over})
+        self.dims |= zip(found.indices, found.sizes, strict=True)
         return self.normal(found)
+
+
+def _over_one_denominator(e: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """A sum as (number, sum, denominator), functions being symbols: ``1 + x/y`` is ``(1, y + x, y)``."""
+    table = {f: sp.Dummy(positive=True) for f in e.atoms(sp.Function, SumOver)}
+    above, below = sp.fraction(sp.together(e.xreplace(table)))
+    number, rest = sp.expand(above).as_content_primitive()
+    if rest.could_extract_minus_sign():
+        number, rest = -number, sp.expand(-rest)
+    back = {d: f for f, d in table.items()}
+    return number, rest.xreplace(back), below.xreplace(back)
 
 
 def _vanishes(c: sp.Expr) -> bool:

@@ -14,7 +14,8 @@ from symattn.matching import match, match_all
 from symattn.terms import Term
 
 if TYPE_CHECKING:
-    from symattn.normalform import Contraction, NormalForm
+    from symattn.normalform import NormalForm
+    from symattn.sums import Contraction
 
 __all__ = ["Reduction"]
 

@@ -61,14 +61,15 @@ def test_comparisons_of_tensors_are_real_and_masks_stay():
 
 
 def test_existence_is_decided_where_the_first_index_will_do_and_has_no_bound_names():
-    causal = Exists.over([sp.Ge(i - j, 0)], [j])
+    causal = Exists.over([sp.Ge(i - j, 0)], {j: m})
     assert normal_condition(causal, DIMS | dict.fromkeys(causal.indices, m)) == sp.true
-    shifted = Exists.over([sp.Ge(i - j - 1, 0)], [j])
+    shifted = Exists.over([sp.Ge(i - j - 1, 0)], {j: m})
     assert isinstance(normal_condition(shifted, DIMS | dict.fromkeys(shifted.indices, m)), Exists)
     assert causal.free_symbols == {i}
-    a, b = (Exists.over([sp.Ne(T("M", i, x), 0)], [x]) for x in (j, k))
+    a, b = (Exists.over([sp.Ne(T("M", i, x), 0)], {x: m}) for x in (j, k))
     assert serial(a) == serial(b)
-    assert serial(a) != serial(Exists.over([sp.Ne(T("M", j, i), 0)], [j]))
+    assert serial(shifted) != serial(Exists.over([sp.Ge(i - j - 1, 0)], {j: n}))  # among fewer or more values
+    assert serial(a) != serial(Exists.over([sp.Ne(T("M", j, i), 0)], {j: m}))
 
 
 def test_serial_is_blind_to_order_and_nothing_else():

@@ -99,6 +99,11 @@ PROVED = {
         sp.exp(-xj) / (1 + sp.exp(-xj)) ** 2,
         1 / (1 + sp.exp(-xj)) * (1 - 1 / (1 + sp.exp(-xj))),
     ),
+    "divided by a sum, whatever its index is called": (
+        form(),
+        1 / SumOver(T("x", k) * T("y", i), k),
+        1 / SumOver(T("x", s) * T("y", i), s),
+    ),
     "a root": (form(), T("q") / sp.sqrt(T("q") + T("eps")), sp.sqrt(T("q") + T("eps")) - T("eps") / sp.sqrt(T("q") + T("eps"))),
     "equal factors": (form(), SumOver(T("x", i), i) ** 7, SumOver(T("x", k), k) ** 7),
     "sizes cancel": (form(), SumOver(xj / sp.sqrt(d) / sp.sqrt(d), j), SumOver(xj, j) / d),
@@ -142,6 +147,17 @@ FALSE = {
     "strict is not weak": (form(), SumOver(T("x", s), s, where=sp.Lt(s, t)), SumOver(T("x", s), s, where=sp.Le(s, t))),
     "wrong side": (form(), SumOver(T("x", s), s, where=sp.Ge(s, t)), SumOver(T("x", s), s, where=sp.Le(s, t))),
     "transpose": (form(), SumOver(T("A", i, k) * T("x", k), k), SumOver(T("A", k, i) * T("x", k), k)),
+    "divided by counts": (form(), 1 / (1 + SumOver(T("u", i, j) * 0 + 1, i)), 1 / (1 + SumOver(T("u", i, j) * 0 + 1, j))),
+    "divided by sums of other lengths": (
+        form(),
+        1 / SumOver(1 + T("w"), i, where=sp.Le(i, 3)),
+        1 / SumOver(1 + T("w"), j, where=sp.Le(j, 3)),
+    ),
+    "a bound index in a divisor is its own": (
+        form(),
+        SumOver(T("z", i, k) / SumOver(T("x", k) * T("y", i), k), k),
+        SumOver(T("z", i, k) / SumOver(T("x", i) * T("y", i), i), k),
+    ),
     "power of a mask": (form(), SumOver(xj, j, where=CAUSAL) ** 2, SumOver(xj**2, j, where=CAUSAL)),
 }
 

@@ -37,7 +37,7 @@ def value(e: Any, point: Mapping[sp.Symbol, int], env: Mapping[str, Any]) -> Any
     if isinstance(e, sp.Symbol):
         return point[e] if e in point else env[e.name]
     if type(e).__name__ == "SumOver":
-        body, over, where = e.args
+        body, over, where, *_ = e.args
         total = MP.mpf(0)
         for bound in itertools.product(*[range(env["#sizes"][a]) for a in over]):
             inner = {**point, **dict(zip(over, bound, strict=True))}
