@@ -187,7 +187,8 @@ class NormalForm:
             return self._bind(self.expand(e.body.xreplace(table), given | conditions), frozenset(table.values()), conditions)
         if isinstance(e, (sp.Indexed, sp.Symbol)):
             return self._tensor(e)
-        return [Term(sp.S.One, {self.inline(e, given): sp.S.One})]
+        inner = self.inline(e, given)
+        return [Term(sp.S.One, {inner: sp.S.One})] if isinstance(inner, type(e)) else self.expand(inner, given)
 
     def _tensor(self, e: sp.Expr) -> list[Term]:
         name = name_of(e)

@@ -96,6 +96,10 @@ FIELDS: dict[str, dict] = {
     "from tokens": {"start": "tokens", "output_projection": True},
     "cross": {"start": "x", "cross": True, "output_projection": True},
     "score": {"score": "20*tanh(s/20) - slope*(i - j)", "mask": "j <= i and i - j < 128"},
+    "score with a logarithm": {"score": "s + log(1 + exp(s/beta))"},
+    "score with a quotient": {"score": "s/(1 + abs(s)/cap)"},
+    "not a number": {"attn_mask": "boolean", "empty_row": "nan"},
+    "alternatives": {"mask": "not (j > i and i < 5) or (i - j) % 4 == 0"},
     "score with a root": {"score": "s/sqrt(1 + s**2/cap**2)"},
     "everything": {
         "heads": 4,
@@ -144,6 +148,13 @@ def test_the_presented_gradient_of_every_field_and_its_flipped_signs(name):
 @pytest.mark.parametrize("name", list(CATALOGUE))
 def test_the_presented_gradient_of_every_variant_and_its_flipped_signs(name):
     check_presented(CATALOGUE[name].definition.program())
+
+
+@pytest.mark.parametrize("name", ["plain", "sink"])
+def test_the_gradient_of_the_gradient(name):
+    first = adjoint(ATTENTION[name].program, ["Q", "K", "V"])
+    assert adjoint(first).outputs[:2] == ("dK'", "dQ'")
+    assert prove_duality(first)
 
 
 def softmax_backward(form) -> Program:
