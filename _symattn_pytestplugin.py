@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,9 +48,8 @@ def verify_attention(request: pytest.FixtureRequest, record_property: Callable[[
 @pytest.hookimpl
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say what was judged, where anything was."""
-    rows: Iterator[str] = iter(config.stash.get(_ROWS, []))
-    first = next(rows, None)
-    if first is not None:
+    rows = config.stash.get(_ROWS, None)
+    if rows:
         terminalreporter.section("symattn")
-        for row in (first, *rows):
+        for row in rows:
             terminalreporter.line(row)

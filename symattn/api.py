@@ -44,18 +44,34 @@ class Attention(Definition):
     True
     """
 
-    def derive(self, example: Example | str | Path | None = None, *, form: str = "both", digits: int | None = None) -> Derivation:
+    def derive(
+        self,
+        example: Example | str | Path | None = None,
+        *,
+        form: str = "both",
+        digits: int | None = None,
+        lse: bool = False,
+        show_max: bool = False,
+    ) -> Derivation:
         """The derivation of the outputs, a step per statement of the program; see :func:`symattn.derivation.derive`.
+
+        The log-sum-exp and the row maximum, which a reader seldom needs, are derived on request.
 
         >>> print(Attention(lse=False).derive()["O"].name)
         Context vectors
         """
         from symattn.derivation import derive
 
-        return derive(self, example, form=form, digits=digits)
+        return derive(self, example, form=form, digits=digits, lse=lse, show_max=show_max)
 
     def gradient(
-        self, example: Example | str | Path | None = None, *, form: str = "both", digits: int | None = None
+        self,
+        example: Example | str | Path | None = None,
+        *,
+        form: str = "both",
+        digits: int | None = None,
+        lse: bool = False,
+        show_max: bool = False,
     ) -> Derivation:
         """The derivation of the gradient; every rewriting says whether it is proved for all sizes or checked.
 
@@ -64,7 +80,7 @@ class Attention(Definition):
         """
         from symattn.derivation import derive
 
-        return derive(self, example, gradient=True, form=form, digits=digits)
+        return derive(self, example, gradient=True, form=form, digits=digits, lse=lse, show_max=show_max)
 
     def lambdify(
         self, reading: str = "numpy", outputs: str | Iterable[str] = "out", *, layout: str = "bhsd", **options: Any

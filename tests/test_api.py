@@ -115,4 +115,4 @@ def test_the_public_names_exist():
         assert getattr(symattn, name) is not None
     assert set(symattn.__all__) <= set(dir(symattn))
     with pytest.raises(AttributeError, match="no attribute 'attention'"):
-        symattn.attention  # noqa: B018
+        symattn.attention  # the value is not needed

@@ -34,6 +34,7 @@ LARGE = ("Σ", "Π", "max", "min")
 SIZES = frozenset({"d", "H"})
 INDICES = frozenset("bkghijcefaup")
 SCRIPT = str.maketrans("E", "ℰ")
+BOLD = str.maketrans("1", "𝟏")
 
 _TOKEN = re.compile(r"\\([A-Za-z]+|.)|([{}_^&])|(\s+)|([^\\{}_^&\s])", re.DOTALL)
 
@@ -49,7 +50,7 @@ def unicode_math(latex: str, labels: bool = False) -> str:
     >>> unicode_math(r"S_{ij} = \frac{1}{\sqrt{d_k}} \sum_{c} Q_{ic} K_{jc} \quad\text{where } j \le i")
     'S[i,j] = 1/√d_k Σ_c Q[i,c] K[j,c]   where j ≤ i'
     >>> unicode_math(r"dS = P \circ (dP - D \mathbf{1}^{\top})"), unicode_math(r"\frac{e^{S_{ij}}}{a + b}")
-    ('dS = P ∘ (dP - D 1ᵀ)', 'e^S[i,j]/(a + b)')
+    ('dS = P ∘ (dP - D 𝟏ᵀ)', 'e^S[i,j]/(a + b)')
     """
     reader = _Reader([m.groups() for m in _TOKEN.finditer(latex)], labels)
     out = reader.until(None)
@@ -150,7 +151,7 @@ class _Reader:
             return self.argument() + "\u0307"
         if name in UPRIGHT:
             body = self.argument() if name != "text" else self.spaced()
-            return body.translate(SCRIPT) if name == "mathcal" else body
+            return body.translate({"mathcal": SCRIPT, "mathbf": BOLD}.get(name, {}))
         if name == "left":
             opening = self.delimiter()
             body = self.until("right").strip()

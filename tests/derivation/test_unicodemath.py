@@ -15,7 +15,7 @@ from tests.derivation.cases import variants
         (r"(W_Q)_{ac}", "(W_Q)[a,c]"),
         (r"S = \frac{Q K^{\top}}{\sqrt{d_k}}", "S = Q Kᵀ/√d_k"),
         (r"P_{ij} = \frac{\exp(S_{ij})}{\sum_{j'} \exp(S_{ij'})}", "P[i,j] = exp(S[i,j])/(Σ_j' exp(S[i,j']))"),
-        (r"dS = P \circ (dP - D\mathbf{1}^{\top})", "dS = P ∘ (dP - D1ᵀ)"),
+        (r"dS = P \circ (dP - D\mathbf{1}^{\top})", "dS = P ∘ (dP - D𝟏ᵀ)"),
         (r"O^{(h)} = P^{(h)} V", "O^(h) = P^(h) V"),
         (r"m_i = \max_j S_{ij}", "m[i] = max_j S[i,j]"),
         (r"\frac{a + b}{2}", "(a + b)/2"),

@@ -136,7 +136,8 @@ def split_product(e: sp.Expr, bound: Sequence[sp.Symbol]) -> tuple[sp.Expr, sp.E
     >>> split_product(2 * x * A[i, j], (j,))
     (2*x, A[i, j])
     """
-    outer, inner = [], []
+    outer: list[sp.Expr] = []
+    inner: list[sp.Expr] = []
     for f in sp.Mul.make_args(e):
         (inner if integer_symbols(f) & set(bound) else outer).append(f)
     return sp.Mul(*outer), sp.Mul(*inner)
