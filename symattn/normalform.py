@@ -28,7 +28,7 @@ from symattn.indexed import index, integer_symbols, name_of, reads, subscripts_o
 from symattn.program import Program, Statement
 from symattn.reduction import Reduction
 from symattn.sums import Contraction, SumOver, Support
-from symattn.terms import Term, canonical
+from symattn.terms import Term, canonical, over_one_denominator, vanishes
 
 __all__ = ["Contraction", "NormalForm", "SumOver", "Support"]
 
@@ -150,7 +150,7 @@ class NormalForm:
             steps += 1
             if len(todo) + len(out) > self.limit or steps > 20 * self.limit:
                 raise LimitError(f"the normal form needs more than {self.limit} terms")
-        return {k: t for k, t in out.items() if not _vanishes(t.coefficient)}
+        return {k: t for k, t in out.items() if not vanishes(t.coefficient)}
 
     # ---------------------------------------------------------------- indices
     def fresh(self, a: sp.Symbol) -> sp.Symbol:
@@ -270,11 +270,26 @@ class NormalForm:
             if exponent.is_Integer or (t.coefficient.is_positive and len(t.atoms) == 1 and next(iter(t.atoms.values())) == 1):
                 return [Term(t.coefficient**exponent, {x: p * exponent for x, p in t.atoms.items()})]
         inner = sp.expand(self.inline(base, given))
-        if not exponent.is_Integer or not isinstance(inner, sp.Add):
+        if not isinstance(inner, sp.Add):
             return [Term(sp.S.One, {inner: exponent})]
-        number, rest, below = _over_one_denominator(inner)
+        if not exponent.is_Integer:
+            return [self._root(inner, exponent)]
+        number, rest, below = over_one_denominator(inner)
         under = self.times(*[self.expand(below, given)] * -int(exponent)) if below != 1 else [Term(sp.S.One, {})]
         return self.times([Term(number**exponent, {rest: exponent})], under)
+
+    def _root(self, e: sp.Expr, exponent: sp.Rational) -> Term:
+        """A power of a sum that is no integer; a denominator of squares comes out: ``(x**2)**q = |x|**(2 q)``."""
+        number, rest, below = over_one_denominator(e)
+        coefficient, atoms = number**exponent, {rest: exponent}
+        for x, k in below.as_powers_dict().items():
+            if x.is_positive and not reads(x):
+                coefficient *= x ** (-k * exponent)
+            elif k.is_even:
+                atoms[sp.Abs(x)] = -k * exponent
+            else:
+                return Term(sp.S.One, {e: exponent})
+        return Term(coefficient, atoms) if number.is_positive else Term(sp.S.One, {e: exponent})
 
     def _of_names(self, base: sp.Expr) -> frozenset[sp.Basic]:
         """Support of an opaque tensor that is divided by: outside it there is no value to speak of."""
@@ -322,19 +337,3 @@ class NormalForm:
         found = Exists.over(conditions, {a: self.dims[a] for a in over})
         self.dims |= zip(found.indices, found.sizes, strict=True)
         return self.normal(found)
-
-
-def _over_one_denominator(e: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """A sum as (number, sum, denominator), functions being symbols: ``1 + x/y`` is ``(1, y + x, y)``."""
-    table = {f: sp.Dummy(positive=True) for f in e.atoms(sp.Function, SumOver)}
-    above, below = sp.fraction(sp.together(e.xreplace(table)))
-    number, rest = sp.expand(above).as_content_primitive()
-    if rest.could_extract_minus_sign():
-        number, rest = -number, sp.expand(-rest)
-    back = {d: f for f, d in table.items()}
-    return number, rest.xreplace(back), below.xreplace(back)
-
-
-def _vanishes(c: sp.Expr) -> bool:
-    e = sp.expand(c)
-    return bool(e == 0) or (not e.is_number and bool(sp.cancel(sp.together(e)) == 0))

@@ -45,6 +45,7 @@ class Reduction:
         for rule in (
             self._conditions,
             self._equality,
+            self._absolute,
             self._sum_atom,
             self._first_of_sum,
             self._substitute,
@@ -138,6 +139,17 @@ class Reduction:
         return None
 
     # ---------------------------------------------------------------- factors
+    def _absolute(self, t: Term) -> list[Term] | None:
+        """Even powers of ``|x|`` are powers of ``x``."""
+        for x, p in t.atoms.items():
+            if isinstance(x, sp.Abs) and p.is_Integer and p not in (0, 1):
+                even = p - p % 2
+                rest = {z: q for z, q in t.atoms.items() if z != x} | ({x: sp.S.One} if p % 2 else {})
+                return self.form.times(
+                    [Term(t.coefficient, rest, t.bound, t.conditions)], self.form.expand(x.args[0] ** even, t.conditions)
+                )
+        return None
+
     def _sum_atom(self, t: Term) -> list[Term] | None:
         """A positive power of a sum is multiplied out."""
         for x, p in t.atoms.items():

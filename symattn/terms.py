@@ -12,8 +12,9 @@ import sympy as sp
 
 from symattn.conditions import serial
 from symattn.errors import LimitError
+from symattn.sums import SumOver
 
-__all__ = ["Term", "canonical"]
+__all__ = ["Term", "canonical", "over_one_denominator", "vanishes"]
 
 _LEAVES = 2000
 
@@ -95,3 +96,20 @@ def _name(bound: Iterable[sp.Symbol], pieces: list[tuple[sp.Basic, str]], dims: 
         return min(least(refine({**colour, a: colour[a] + "!"})) for a in classes[open_[0]])
 
     return least(refine({a: serial(sp.sympify(dims[a])) for a in bound}))
+
+
+def over_one_denominator(e: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """A sum as (number, sum, denominator), functions being symbols: ``1 + x/y`` is ``(1, y + x, y)``."""
+    table = {f: sp.Dummy(positive=True) for f in e.atoms(sp.Function, SumOver)}
+    above, below = sp.fraction(sp.together(e.xreplace(table)))
+    number, rest = sp.expand(above).as_content_primitive()
+    if rest.could_extract_minus_sign():
+        number, rest = -number, sp.expand(-rest)
+    back = {d: f for f, d in table.items()}
+    return number, rest.xreplace(back), below.xreplace(back)
+
+
+def vanishes(c: sp.Expr) -> bool:
+    """Whether a coefficient, an expression in numbers and sizes, is seen to be 0."""
+    e = sp.expand(c)
+    return bool(e == 0) or (not e.is_number and bool(sp.cancel(sp.together(e)) == 0))

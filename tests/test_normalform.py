@@ -105,6 +105,11 @@ PROVED = {
         1 / SumOver(T("x", s) * T("y", i), s),
     ),
     "a root": (form(), T("q") / sp.sqrt(T("q") + T("eps")), sp.sqrt(T("q") + T("eps")) - T("eps") / sp.sqrt(T("q") + T("eps"))),
+    "a root over a square": (
+        form(),
+        1 / sp.sqrt(1 + xj**2 / T("cap") ** 2),
+        T("cap") ** 2 / sp.Abs(T("cap")) / sp.sqrt(T("cap") ** 2 + xj**2),
+    ),
     "equal factors": (form(), SumOver(T("x", i), i) ** 7, SumOver(T("x", k), k) ** 7),
     "sizes cancel": (form(), SumOver(xj / sp.sqrt(d) / sp.sqrt(d), j), SumOver(xj, j) / d),
 }
@@ -144,6 +149,12 @@ FALSE = {
     "exp of a product": (form(), sp.exp(T("p") * T("q")), sp.exp(T("p")) * sp.exp(T("q"))),
     "tanh is odd of nothing": (form(), sp.tanh(T("p")), sp.tanh(T("q"))),
     "root of a square": (form(), sp.sqrt((T("p") + T("q")) ** 2, evaluate=False), T("p") + T("q")),
+    "a root over a square without the sign": (
+        form(),
+        1 / sp.sqrt(1 + xj**2 / T("cap") ** 2),
+        T("cap") / sp.sqrt(T("cap") ** 2 + xj**2),
+    ),
+    "an odd power of an absolute value": (form(), sp.Abs(xj) ** 3, xj**3),
     "strict is not weak": (form(), SumOver(T("x", s), s, where=sp.Lt(s, t)), SumOver(T("x", s), s, where=sp.Le(s, t))),
     "wrong side": (form(), SumOver(T("x", s), s, where=sp.Ge(s, t)), SumOver(T("x", s), s, where=sp.Le(s, t))),
     "transpose": (form(), SumOver(T("A", i, k) * T("x", k), k), SumOver(T("A", k, i) * T("x", k), k)),

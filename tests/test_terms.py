@@ -8,7 +8,7 @@ import sympy as sp
 from symattn.errors import LimitError
 from symattn.program import indices, size
 from symattn.program import tensor as T
-from symattn.terms import Term, canonical
+from symattn.terms import Term, canonical, over_one_denominator, vanishes
 
 i, j, k, a, b, c, d, e = indices("i j k a b c d e")
 n, m = size("n"), size("m")
@@ -69,3 +69,19 @@ def test_equal_factors_cost_nothing_and_hopeless_symmetry_is_refused():
     assert canonical(term(*[T("x", z) for z in many], bound=many), dims).count("x[") == 12
     with pytest.raises(LimitError, match="too symmetric"):
         canonical(term(*[T("A", y, z) for y in many[:6] for z in many[6:]], bound=many), dims)
+
+
+def test_a_sum_over_one_denominator():
+    x, y = T("x", i), T("y")
+    assert over_one_denominator(1 + x / y) == (1, x + y, y)
+    assert over_one_denominator(-2 * x - 4 * y) == (-2, x + 2 * y, 1)
+    assert over_one_denominator(1 + sp.exp(-x)) == (1, 1 + sp.exp(-x), 1)
+    for e in (x / 3 + y / 2 - 1 / (x * y), -x + sp.tanh(x) / y**2):
+        number, above, below = over_one_denominator(e)
+        assert sp.cancel(number * above / below - e) == 0
+
+
+def test_coefficients_that_are_zero():
+    root = sp.sqrt(n)
+    assert vanishes(root * root - n) and vanishes(1 / (n + 1) + n / (n + 1) - 1)
+    assert not vanishes(n - m) and not vanishes(sp.log(2) - 1) and not vanishes(root - 1)
