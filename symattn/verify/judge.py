@@ -22,7 +22,7 @@ from symattn.verify.kernels.base import Kernel, Tensors, checked
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.registry import resolve
 from symattn.verify.reference import Reference, judge_backward, judge_forward
-from symattn.verify.report import CaseReport, Report, TensorReport
+from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
 
 Progress = Callable[[str], None]
 GRADIENTS = ("grad_query", "grad_key", "grad_value")
@@ -103,6 +103,11 @@ def verify(
     if refused:
         warnings.append(f"not judged on {'; '.join(refused)}")
     warnings += remarks(cases, definition, backward=backward)
+    if declared is None and subject.assumed and worst_of(c.verdict for c in cases) == "fail":
+        name = cases[0].arithmetic["name"]
+        warnings.append(
+            f"the kernel does not say how it computes and was judged as {name}; --arithmetic or its attribute says otherwise"
+        )
     options = {"dtype": format, "backward": backward, "shape": str(sizes) if sizes else None, "seed": seed, "layout": layout}
     replay = f"{definition!r}.verify({subject.name!r}, {', '.join(f'{k}={v!r}' for k, v in options.items() if v)})"
     return _report(subject.name, wanted, cases, warnings, replay, started)

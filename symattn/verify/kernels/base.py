@@ -45,6 +45,8 @@ class Kernel:
     about: str = ""
     packages: tuple[str, ...] = ()
     known: tuple[Deviation, ...] = ()
+    assumed: bool = False
+    """Whether its arithmetic is assumed, because it declares none."""
 
     def missing(self) -> str | None:
         """Why it cannot run here (a package that is not installed), or None."""

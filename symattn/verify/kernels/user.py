@@ -49,6 +49,7 @@ class FunctionKernel(Kernel):
         if framework(function) == "torch" and backward is None:
             self.given = None  # a module of PyTorch: its gradients come from autograd
         self.arrays = arrays_of(function)
+        self.assumed = getattr(function, "arithmetic", None) is None
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """What the function declares; a tiled kernel of the inputs' dtype otherwise."""
