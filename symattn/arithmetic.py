@@ -2,7 +2,7 @@
 
 An :class:`Arithmetic` is a declaration. It holds no tensor names: the rounding reading decides from the structure of a
 statement (a sum of products, an unreduced expression, an output, an operand of a matrix product) which entry applies.
-:data:`PRESETS` are declarations that people run; those of real kernels record on which version they were measured.
+:data:`PRESETS` are declarations that people run; :mod:`symattn.measured` has those of real kernels, as measured.
 """
 
 from __future__ import annotations
@@ -54,16 +54,19 @@ class Arithmetic:
         have at most T - 1 rescalings. None: one tile.
     depth
         A declared number of additions that a term passes through at most. None: any order of summation.
-    scale_before
-        How many operands of a scaled matrix product are multiplied by the scale beforehand and rounded to ``input``.
-    scalar_roundings
-        Additional roundings of a scalar that is computed (a scale times log2(e)).
+    scale_before, scale_format
+        How many operands of a scaled matrix product are multiplied by the scale beforehand and rounded to ``scale_format``
+        (None: ``input``).
+    scalar_roundings, scalar_format
+        Additional roundings of a scalar that is computed (a scale times log2(e)), and their format (None: ``compute``).
     shift_roundings
         Roundings of the row maximum where it is read outside an exponential (the LSE of a kernel that folds the scale).
     stale
         How far (in nats) the maximum in use may lag behind the true one.
     dq_accumulate
-        Format of the buffer in which an output that is a sum over the keys grows tile by tile. None: ``accumulate``.
+        Format of the buffer in which an output that is a sum over the keys grows, ``tile`` keys at a time. None: ``accumulate``.
+    dkv_accumulate, query_tile
+        Format of the buffers in which outputs that are sums over the queries grow, ``query_tile`` queries at a time (None: all).
     expand_heads
         Outputs that sum over several indices (dK over queries and group) are rounded once before the last sum.
     flush_to_zero
@@ -105,10 +108,14 @@ class Arithmetic:
     tile: int | None = None
     depth: int | None = None
     scale_before: int = 0
+    scale_format: str | None = None
     scalar_roundings: int = 0
+    scalar_format: str | None = None
     shift_roundings: int = 0
     stale: float = 0.0
     dq_accumulate: str | None = None
+    dkv_accumulate: str | None = None
+    query_tile: int | None = None
     expand_heads: bool = False
     flush_to_zero: bool = False
     algorithm: Algorithm = "naive"
@@ -129,7 +136,7 @@ class Arithmetic:
                 isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
             ):
                 raise DefinitionError(f"arithmetic {self.name}: {f} must be a number >= 0, got {value!r}")
-        for f in ("tile", "depth"):
+        for f in ("tile", "query_tile", "depth"):
             value = getattr(self, f)
             if value is not None and not (_is_integer(value) and value >= 1):
                 raise DefinitionError(f"arithmetic {self.name}: {f} must be a positive integer or None, got {value!r}")
@@ -160,7 +167,11 @@ class Arithmetic:
         >>> replace(get("flash-bf16"), tile=64).tiles(130)
         3
         """
-        return 1 if self.tile is None else max(1, -(-keys // self.tile))
+        return _blocks(keys, self.tile)
+
+    def query_tiles(self, queries: int) -> int:
+        """The number of tiles over ``queries`` queries."""
+        return _blocks(queries, self.query_tile)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that differ from their defaults, in order; JSON can hold them."""
@@ -206,7 +217,12 @@ class Arithmetic:
             parts.append(f"inputs read as {self.operand}")
         parts += [f"out {self.output}", f"lse {self.lse}"]
         parts.append(f"exp {self.function_errors('exp'):.2g}")
-        for label, value in (("tile", self.tile), ("depth", self.depth), ("dQ grows in", self.dq_accumulate)):
+        for label, value in (
+            ("tile", self.tile),
+            ("depth", self.depth),
+            ("dQ grows in", self.dq_accumulate),
+            ("dK and dV grow in", self.dkv_accumulate),
+        ):
             if value is not None:
                 parts.append(f"{label} {value}")
         if self.scale_before:
@@ -222,17 +238,21 @@ class Arithmetic:
         return f"{self.name}: {self.algorithm}; {', '.join(parts)}"
 
 
+def _blocks(length: int, tile: int | None) -> int:
+    return 1 if tile is None else max(1, -(-length // tile))
+
+
 def _is_integer(x: object) -> bool:
     return isinstance(x, int) and not isinstance(x, bool)
 
 
 FORMAT_FIELDS = (
     *("input", "accumulate", "compute", "store", "aux", "output", "lse"),
-    *("probability", "gradient", "operand", "dq_accumulate"),
+    *("probability", "gradient", "operand", "scale_format", "scalar_format", "dq_accumulate", "dkv_accumulate"),
 )
-OPTIONAL_FORMATS = frozenset(("probability", "gradient", "operand", "dq_accumulate"))
+OPTIONAL_FORMATS = frozenset(FORMAT_FIELDS[7:])
 REQUIRED = ("name", "input", "accumulate", "compute", "store", "aux", "output", "lse")
-_SHORT = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+SHORT: Mapping[str, str] = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
 def uniform(name: str, format: str, **changes: Any) -> Arithmetic:
@@ -252,7 +272,7 @@ def eager(format: str, **changes: Any) -> Arithmetic:
     """
     f = formats.get(format).name
     wide = "float64" if f == "float64" else "float32"
-    base = uniform(f"eager-{_SHORT[f]}", wide, source="eager frameworks: one operation after the other, all results stored")
+    base = uniform(f"eager-{SHORT[f]}", wide, source="eager frameworks: one operation after the other, all results stored")
     low: dict[str, Any] = {} if f == wide else {"input": f, "store": f, "output": f, "scale_before": 2}
     return replace(base, **low, flush_to_zero=True, expand_heads=True, **changes)
 
@@ -261,7 +281,7 @@ def flash(format: str, **changes: Any) -> Arithmetic:
     """A tiled kernel with an online softmax: at least float32 inside, P and dS rounded to the input format when read."""
     f = formats.get(format).name
     wide = "float64" if f == "float64" else "float32"
-    base = uniform(f"flash-{_SHORT[f]}", wide, source="tiled kernels with an online softmax")
+    base = uniform(f"flash-{SHORT[f]}", wide, source="tiled kernels with an online softmax")
     low: dict[str, Any] = {} if f == wide else {"input": f, "output": f, "probability": f, "gradient": f}
     common: dict[str, Any] = {
         "tile": 32,
@@ -281,7 +301,7 @@ def rounded_throughout(format: str, **changes: Any) -> Arithmetic:
     f = formats.get(format)
     wide = f.name if f.precision >= 24 else "float32"
     error = None if f.precision >= 24 else float(f.unit_roundoff) * 1.01
-    base = uniform(f"numpy-{_SHORT[f.name]}", f.name, source="the NumPy reading of a program, in the dtype of the inputs")
+    base = uniform(f"numpy-{SHORT[f.name]}", f.name, source="the NumPy reading of a program, in the dtype of the inputs")
     functions: dict[str, Any] = {"exp_error": error, "log_error": error, "tanh_error": error, "function_error": error}
     return replace(base, accumulate=wide, **functions, **changes)
 
@@ -294,10 +314,12 @@ def get(name: str) -> Arithmetic:
     UnknownNameError
         When there is none; the message names the nearest.
     """
-    found = PRESETS.get(name)
-    if found is None:
-        raise UnknownNameError(f"no declared arithmetic {name!r}. {nearest(name, PRESETS)}")
-    return found
+    from symattn.measured import MEASURED
+
+    known = {**PRESETS, **MEASURED}
+    if name not in known:
+        raise UnknownNameError(f"no declared arithmetic {name!r}. {nearest(name, known)}")
+    return known[name]
 
 
 def default_for(dtype: object) -> Arithmetic:
@@ -306,24 +328,34 @@ def default_for(dtype: object) -> Arithmetic:
     >>> default_for("bfloat16").name
     'flash-bf16'
     """
-    return get(f"flash-{_SHORT[_supported(dtype)]}")
+    return get(f"flash-{SHORT[_supported(dtype)]}")
 
 
 def _supported(dtype: object) -> str:
     name = formats.get(dtype).name  # type: ignore[arg-type]
-    if name not in _SHORT:
-        raise UnknownNameError(f"no default arithmetic for {name}: declare one. {nearest(name, _SHORT)}")
+    if name not in SHORT:
+        raise UnknownNameError(f"no default arithmetic for {name}: declare one. {nearest(name, SHORT)}")
     return name
 
 
+def inside_float32(format: str, **changes: Any) -> Arithmetic:
+    """Everything in float32, inputs and outputs in another format.
+
+    >>> inside_float32("bf16", name="math").describe()
+    'math: naive; in bfloat16, sums float32, elementwise float32, stored float32, out bfloat16, lse float32, exp 4.8e-07'
+    """
+    f = formats.get(format).name
+    return replace(uniform(f"inside-fp32-{SHORT[f]}", "float32"), input=f, output=f, **changes)
+
+
 def _presets() -> dict[str, Arithmetic]:
-    rows = [make(f) for make in (eager, flash, rounded_throughout) for f in _SHORT]
+    rows = [make(f) for make in (eager, flash, rounded_throughout) for f in SHORT]
     rows += [
-        flash(f, name=f"fast-exp-{_SHORT[f]}", exp_error=1.1e-4, source="tiled kernels with a short polynomial for exp")
+        flash(f, name=f"fast-exp-{SHORT[f]}", exp_error=1.1e-4, source="tiled kernels with a short polynomial for exp")
         for f in ("float16", "bfloat16")
     ]
     return {a.name: a for a in rows}
 
 
 PRESETS: Mapping[str, Arithmetic] = MappingProxyType(_presets())
-"""The declared arithmetics by name."""
+"""General declarations by name; those of real kernels are in :mod:`symattn.measured`, and :func:`get` knows both."""

@@ -11,15 +11,21 @@ import pytest
 from symattn import arithmetic
 from symattn.arithmetic import PRESETS, Arithmetic, get
 from symattn.errors import DefinitionError, UnknownNameError
+from symattn.measured import MEASURED
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [*PRESETS, *MEASURED])
 def test_presets_have_their_name_and_survive_json(name):
-    a = PRESETS[name]
-    assert a.name == name and get(name) is a
+    a = get(name)
+    assert a.name == name and a is {**PRESETS, **MEASURED}[name]
     assert Arithmetic.from_dict(json.loads(json.dumps(a.to_dict()))) == a
     assert a.describe().startswith(f"{name}: ") and "\n" not in a.describe()
     assert a.source
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measured_declarations_say_on_what(name):
+    assert MEASURED[name].source.split()[1][0].isdigit() and "measured" in MEASURED[name].remark
 
 
 def test_format_names_are_canonical():

@@ -43,10 +43,15 @@ class Factor:
 
 @dataclass(frozen=True)
 class Extra:
-    """Declared roundings of a sum beyond those of its terms: relative to the sum of sizes, and absolute for each term."""
+    """Declared roundings of a sum beyond those of its terms.
+
+    ``relative`` to the sum of sizes; absolute, for ``each`` term and for the whole (``block``); ``scaled``: a number
+    that operands may have been multiplied with beforehand.
+    """
 
     relative: float = 0.0
     each: float = 0.0
+    block: float = 0.0
     scaled: float | None = None
 
 
@@ -117,13 +122,14 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
     big = sorted((float(np.max(f.box.size, initial=1.0)) for f in placed), reverse=True)
     reach = max(1.0, float(np.prod(big[: max(len(placed) - 2, 0)])))
     underflow = (count * max(k, 1) + rescalings * (count > 0)) * reach * unit.tiny if k > 1 or rescalings else 0.0 * count
+    underflow = underflow + extra.each * count + extra.block * (count > 0)
     share = gamma(roundings, unit.u)
-    bound = bound * _outward(count) + (share + extra.relative * (1 + share)) * size + underflow + extra.each * count
+    bound = bound * _outward(count) + (share + extra.relative * (1 + share)) * size + underflow
     nonneg = all(f.box.nonneg for f in placed)
     low = None
     if nonneg:
         low = np.maximum(total("low") / _outward(count) * (1 - share - extra.relative), 0.0)
-        low = np.maximum(low - underflow - extra.each * count, 0.0)
+        low = np.maximum(low - underflow, 0.0)
     overflow = size > unit.top
     bound = np.where(overflow & np.isfinite(value), np.inf, bound)
     out = bx.finish(value, own, bound, low, 0.0, 0.0, nonneg, held=unit.name, rescalings=rescalings)
@@ -183,7 +189,7 @@ def _prescaled(f: Factor, scale: float, known: Known) -> Factor:
     """An operand that may be multiplied by the scale and rounded beforehand: what underflows, seen before the scale."""
     if not f.axes:
         return f
-    tiny = Unit.of(known.arithmetic.input).tiny / min(1.0, abs(scale) or 1.0)
+    tiny = Unit.of(known.arithmetic.scale_format or known.arithmetic.input).tiny / min(1.0, abs(scale) or 1.0)
     return replace(f, box=replace(f.box, bound=f.box.bound + np.where(f.box.size > 0, tiny, 0.0)))
 
 

@@ -111,6 +111,8 @@ class Terms:
         if b.gauge and not self._in_exponent:
             more = self.known.arithmetic.shift_roundings * self.unit.u * np.where(np.isfinite(b.value), b.size, 0.0)
             b = replace(b, bound=b.bound + more, rescalings=0)
+        if b.held is None and not b.index:
+            return replace(bx.stored(b, self.unit), held=None)
         return bx.stored(b, self.unit) if b.held is not None and not bx.fits(b.held, self.unit.name) else b
 
     def _exponential(self, e: sp.Expr) -> Box:

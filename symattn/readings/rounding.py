@@ -55,7 +55,7 @@ from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, integer_symbols, name_of, reads
 from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box, Unit
-from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, sum_of_products
+from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, gamma, sum_of_products
 from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, unknown
 from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.subscripts import Subscripts
@@ -78,8 +78,8 @@ def evaluate(
     program
         The list that the kernel follows.
     inputs
-        Arrays of any dtype, of the shapes in ``program.shapes``; exact as they are. A number that no format in use can hold
-        (a float64 parameter of a float32 kernel) is taken to be rounded on the way in.
+        Arrays of any dtype, of the shapes in ``program.shapes``; exact as they are. A number that the compute format
+        cannot hold (a float64 parameter of a float32 kernel) is rounded when it is read.
     arithmetic
         How the kernel computes.
     sizes
@@ -118,7 +118,7 @@ def evaluate(
     integers = {n: a.astype(np.int64) for n, a in given.items() if a.dtype.kind in "iub"}
     known = Known({}, every, arithmetic, Subscripts(integers.get, numbers))
     for name, a in given.items():
-        known.boxes[name] = _input(a, (input_errors or {}).get(name), arithmetic)
+        known.boxes[name] = _input(a, (input_errors or {}).get(name))
     reading = _Reading(program, known)
     with np.errstate(all="ignore"):
         for s in sorted(program.statements, key=lambda s: not _early(program, s)):
@@ -131,7 +131,7 @@ def _as_array(x: Any) -> Array:
     return np.asarray(x)
 
 
-def _input(a: Array, error: Any, arithmetic: Arithmetic) -> Box:
+def _input(a: Array, error: Any) -> Box:
     if a.dtype.kind in "iub":
         box = bx.exactly(a.astype(np.float64), index=True)
     else:
@@ -140,11 +140,6 @@ def _input(a: Array, error: Any, arithmetic: Arithmetic) -> Box:
         if a.dtype == object:
             own = np.where(np.isfinite(v), bx.U * np.abs(v), 0.0)
         box = replace(bx.exactly(v), own=own)
-        formats_in_use = (arithmetic.input, arithmetic.compute, arithmetic.accumulate)
-        lost = ~np.logical_or.reduce([bx.representable(v, f) for f in formats_in_use])
-        if np.any(lost):
-            unit = min((Unit.of(f) for f in formats_in_use), key=lambda u: u.u)
-            box = replace(box, bound=np.where(lost, unit.u * np.abs(v) + unit.tiny, 0.0))
     if error is not None:
         box = replace(box, bound=box.bound + np.asarray(error, dtype=np.float64), index=False)
     low = np.maximum(np.abs(box.value) - (box.own + box.bound), 0.0)
@@ -162,6 +157,7 @@ class _Reading:
     def __init__(self, program: Program, known: Known) -> None:
         self.program, self.known = program, known
         self.tiled = {program.dims[a] for s in program for a in _tiled(s)}
+        self.rows = {program.dims[a] for s in program if _tiled(s) for a in set(s.domain) - _tiled(s)}
         self.prescaled: dict[str, str] = {}
         for s in program:
             scalars = [name_of(f) for f in sp.Mul.make_args(s.expr) if f.is_Symbol and not f.is_integer]
@@ -231,16 +227,18 @@ class _Reading:
         if a.scale_before and s.name in self.prescaled and len(matrices) > 1:
             scale = self.known.boxes.get(self.prescaled[s.name])
             if scale is not None:
-                inside, twice = Unit.of(a.input), Unit.of(a.compute)
+                inside, twice = Unit.of(a.scale_format or a.input), Unit.of(a.compute)
                 relative = (1 + inside.u) ** a.scale_before * (1 + twice.u) ** (2 * a.scale_before) - 1
                 extra = replace(extra, relative=relative * bx.UP, scaled=float(np.min(np.abs(scale.value))))
         if s.name not in self.program.outputs:
             return extra
         keys = [x for x in s.over if not self.tiled or self.program.dims[x] in self.tiled]
+        rows = [x for x in s.over if not self.tiled or self.program.dims[x] in self.rows]
         if a.dq_accumulate is not None and keys:
-            unit, blocks = Unit.of(a.dq_accumulate), a.tiles(max(self.known.sizes[x] for x in keys))
-            share = (blocks + 1) * unit.u / (1 - (blocks + 1) * unit.u) if (blocks + 1) * unit.u < 1 else np.inf
-            extra = replace(extra, relative=extra.relative + share * bx.UP, each=extra.each + (blocks + 1) * unit.tiny)
+            extra = _grown(extra, Unit.of(a.dq_accumulate), a.tiles(max(self.known.sizes[x] for x in keys)))
+        if a.dkv_accumulate is not None and rows:
+            longest = max(self.known.sizes[x] for x in rows)
+            extra = _grown(extra, Unit.of(a.dkv_accumulate), a.query_tiles(longest) * (_volume(self.known, rows) // longest))
         if a.expand_heads and len(s.over) > 1:
             unit = Unit.of(a.output)
             extra = replace(extra, relative=(1 + extra.relative) * (1 + unit.u) - 1 + bx.U, each=extra.each + unit.tiny)
@@ -284,11 +282,21 @@ class _Reading:
         """The result rounded to the format that holds it."""
         a = self.known.arithmetic
         if not s.indices and not s.over and a.scalar_roundings:
-            u = a.scalar_roundings * Unit.of(a.compute).u
+            u = a.scalar_roundings * Unit.of(a.scalar_format or a.compute).u
             b = bx.finish(b.value, b.own, b.bound, b.low, u, 0.0, b.nonneg, held=b.held)
         if s.name in self.program.outputs:
             return replace(bx.stored(b, Unit.of(a.lse if s.expr.has(sp.log) else a.output)), rescalings=0)
         return bx.stored(b, Unit.of(a.aux if s.aux else a.store))
+
+
+def _volume(known: Known, axes: list[sp.Symbol]) -> int:
+    return int(np.prod([known.sizes[x] for x in axes]))
+
+
+def _grown(extra: Extra, unit: Unit, blocks: int) -> Extra:
+    """A buffer that is rounded after each of so many blocks, and once more at the end."""
+    share = float(gamma(np.asarray(blocks + 1.0), unit.u))
+    return replace(extra, relative=(1 + extra.relative) * (1 + share) - 1 + bx.U, block=extra.block + (blocks + 1) * unit.tiny)
 
 
 def _tiled(s: Statement) -> set[sp.Symbol]:
