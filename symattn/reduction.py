@@ -71,8 +71,8 @@ class Reduction:
         """Whether the other conditions already hold at some value of the indices that are sought, or name the same."""
         if serial(c) in {serial(q) for q in others}:
             return True
-        dims, sought = self.form.dims, set(c.indices)
-        fits = lambda a, e: a in sought and (e in dims and dims[e] == dims[a])
+        sought = dict(zip(c.indices, c.sizes, strict=True))
+        fits = lambda a, e: a in sought and (e is a or self.form.dims.get(e) == sought[a])
         return any(True for _ in match_all(c.conditions, [q for q in others if not isinstance(q, Exists)], {}, fits))
 
     def _equality(self, t: Term) -> list[Term] | None:
