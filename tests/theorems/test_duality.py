@@ -122,7 +122,7 @@ def of(fields: dict) -> Program:
     return Definition(**fields).program()
 
 
-@pytest.mark.parametrize("batch", [False, True], ids=["one", "batch"])
+@pytest.mark.parametrize("batch", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["one", "batch"])
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_field_of_the_definition(name, batch):
     program = Definition(**FIELDS[name]).program(batch=batch)
