@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from symattn.numbers import Exact
 from symattn.readings.balls import parts
 
 Array = npt.NDArray[Any]
-Status = Literal["exact", "enclosed", "undecided"]
+Status = Literal["exact", "enclosed", "tiny", "undecided"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +31,9 @@ class Enclosure:
     rad
         Object array of ``Fraction``; the float ``inf`` where nothing is known.
     status
-        Array of text: ``exact`` (radius 0), ``enclosed`` (the digits asked for are guaranteed), ``undecided`` (they are not;
-        the enclosure holds all the same).
+        Array of text: ``exact`` (radius 0), ``enclosed`` (the digits asked for are guaranteed), ``tiny`` (they are not, because
+        the value is 0 or below ``10^(-2 digits)`` of the largest one asked for), ``undecided`` (they are not). The enclosure
+        holds in each case.
 
     >>> one = Enclosure(*(np.array([x], dtype=object) for x in (Fraction(1, 3), Fraction(1, 10**9), "enclosed")))
     >>> one.float(), one.round("bfloat16")
@@ -135,6 +137,32 @@ def status(mid: Exact, rad: Exact, digits: int | None) -> Status:
     if digits is None or 2 * rad * 10**digits <= abs(mid) - rad:
         return "enclosed"
     return "undecided"
+
+
+def with_tiny(found: Mapping[str, Enclosure], digits: int) -> dict[str, Enclosure]:
+    """Undecided elements that are certainly below ``10^(-2 digits)`` of the largest value of all tensors become ``tiny``.
+
+    >>> mid, rad = (np.array(x, dtype=object) for x in ([Fraction(1), Fraction(0)], [Fraction(0), Fraction(1, 10**50)]))
+    >>> a = Enclosure(mid, rad, np.array(["exact", "undecided"]))
+    >>> with_tiny({"x": a}, 20)["x"].status.tolist(), with_tiny({"x": a}, 40)["x"].status.tolist()
+    (['exact', 'tiny'], ['exact', 'undecided'])
+    """
+    known = (
+        (m, r)
+        for e in found.values()
+        for m, r in zip(e.mid.flat, e.rad.flat, strict=True)
+        if isinstance(m, Fraction) and isinstance(r, Fraction)
+    )
+    floor = max((abs(m) - r for m, r in known), default=Fraction(0)) / 10 ** (2 * digits)
+    out = {}
+    for name, e in found.items():
+        state = e.status.copy()
+        for at in zip(*np.nonzero(e.status == "undecided"), strict=True):
+            m, r = e.mid[at], e.rad[at]
+            if isinstance(m, Fraction) and isinstance(r, Fraction) and abs(m) + r <= floor:
+                state[at] = "tiny"
+        out[name] = Enclosure(e.mid, e.rad, state)
+    return out
 
 
 def decimal(x: Exact, digits: int) -> str:

@@ -17,7 +17,7 @@ from symattn import formats
 from symattn.errors import LimitError, ProgramError, UndecidedError, nearest
 from symattn.program import Program
 from symattn.readings import balls, exact
-from symattn.truth.enclosure import Enclosure, of_balls, of_exact, straddling
+from symattn.truth.enclosure import Enclosure, of_balls, of_exact, straddling, with_tiny
 
 DIGITS = 50
 """Significant digits that are guaranteed when nothing else is asked."""
@@ -67,8 +67,9 @@ def truth(
     Returns
     -------
     dict
-        An :class:`Enclosure` for each name. Elements whose digits are not guaranteed at the cap - a value that is 0 for a
-        reason that no number of digits shows - have the status ``undecided``; their enclosure holds all the same.
+        An :class:`Enclosure` for each name. A value may be 0 for a reason that no number of digits shows. At the cap, elements
+        below ``10^(-2 digits)`` of the largest value have the status ``tiny``, others whose digits are not guaranteed
+        ``undecided``; their enclosures hold all the same.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def truth(
             if settled and decide is not None:
                 settled = all(straddling(e, decide) is None for e in found.values())
             if settled or 2 * precision > cap:
-                return found
+                return found if settled or asked is None else with_tiny(found, asked)
         precision *= 2
 
 

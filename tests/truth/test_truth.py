@@ -173,3 +173,18 @@ def test_parts_of_an_enclosure() -> None:
 )
 def test_decimals(x: Any, digits: int, text: str) -> None:
     assert decimal(x, digits) == text
+
+
+def test_a_hidden_zero_beside_ordinary_numbers_is_tiny_and_nothing_else_is() -> None:
+    """The one key of the first query of a causal row: its dS is 0, which no number of digits shows."""
+    from symattn.definition import Definition
+    from symattn.truth.fields import truth_of
+
+    rng = np.random.default_rng(3)
+    q, k, v, g = (rng.normal(size=(3, 6)) for _ in range(4))
+    found = truth_of(Definition(causal="top-left"), {"query": q, "key": k, "value": v, "grad_out": g}, digits=30)
+    status = found["grad_query"].status
+    assert set(status[0]) == {"tiny"} and set(status[1:].ravel()) == {"enclosed"}
+    assert all(
+        abs(m) + r < Fraction(1, 10**59) for m, r in zip(found["grad_query"].mid[0], found["grad_query"].rad[0], strict=True)
+    )
