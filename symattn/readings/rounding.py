@@ -7,6 +7,7 @@ The kernel is taken to compute each statement from its own computed operands und
 a sum of products                             products and sums in the accumulate format, in any order (or declared depth)
 an unreduced expression                       each operation rounded to the compute format, functions with their error
 an output                                     rounded to the output format; with a logarithm in it, to the LSE format
+a sum of products, divided (an average)       rounded to the output format, as what a kernel saves for its backward
 a helper (``aux``), any other tensor          rounded to the ``aux``, the ``store`` format
 an intermediate operand of a matrix product   rounded when read: ``probability`` if not negative, else ``gradient``
 an exponential that reads a row maximum       its error once more for each rescaling; sums over it get a rounding for each
@@ -286,7 +287,18 @@ class _Reading:
             b = bx.finish(b.value, b.own, b.bound, b.low, u, 0.0, b.nonneg, held=b.held)
         if s.name in self.program.outputs:
             return replace(bx.stored(b, Unit.of(a.lse if s.expr.has(sp.log) else a.output)), rescalings=0)
+        if self._is_average(s):
+            return bx.stored(b, Unit.of(a.output))
         return bx.stored(b, Unit.of(a.aux if s.aux else a.store))
+
+    def _is_average(self, s: Statement) -> bool:
+        """``N/l`` of a sum of products N: the output of an attention that is not the output of the program."""
+        parts = sp.Mul.make_args(s.expr)
+        sums = [self.program[name_of(f)] for f in parts if isinstance(f, sp.Indexed) and name_of(f) in self.program]
+        products = [
+            t for t in sums if t.over and t.reduce == "sum" and sum(isinstance(f, sp.Indexed) for f in _factors(t.expr)) > 1
+        ]
+        return not s.over and bool(products) and any(f.is_Pow and f.exp == -1 for f in parts)
 
 
 def _volume(known: Known, axes: list[sp.Symbol]) -> int:
