@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from symattn import arithmetic, formats
+from symattn import measured
 from symattn.arithmetic import Arithmetic
 from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
@@ -35,10 +34,7 @@ class JaxAttention(Kernel):
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """The softmax is in float32 whatever the inputs are, P and the LSE are rounded to their dtype."""
-        f = formats.get(call.dtype).name
-        if f == "float64":
-            return arithmetic.uniform(self.name, "float32", input=f, output=f, lse=f, exp_error=None)
-        return replace(arithmetic.eager(f), name=self.name, lse=f, scale_before=0)
+        return measured.jax_xla(str(call.dtype))
 
     def forward(self, call: Call) -> Tensors:
         """Output, and LSE where the definition has one."""

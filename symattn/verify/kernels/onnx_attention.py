@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from symattn import arithmetic, formats
+from symattn import measured
 from symattn.arithmetic import Arithmetic
 from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
@@ -64,8 +64,7 @@ class OnnxReference(Kernel):
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """One NumPy operation after the other, each result in the inputs' dtype; Q and K both scaled by the root of the scale."""
-        f = formats.get(call.dtype)
-        return arithmetic.rounded_throughout(f.name, name=self.name, scale_before=2)
+        return measured.onnx_reference(str(call.dtype))
 
     def forward(self, call: Call) -> Tensors:
         """Output only."""
@@ -87,11 +86,8 @@ class OnnxRuntime(OnnxReference):
     packages = ("onnx", "onnxruntime")
 
     def arithmetic(self, call: Call) -> Arithmetic:
-        """One operation after the other, each result stored in the inputs' dtype; for float64 the softmax is in float32."""
-        f = formats.get(call.dtype).name
-        if f == "float64":
-            return arithmetic.uniform(self.name, "float32", input=f, output=f, lse=f)
-        return arithmetic.eager(f, name=self.name)
+        """One operation after the other, each result stored in the inputs' dtype; the scale in float32."""
+        return measured.onnxruntime(str(call.dtype))
 
     def forward(self, call: Call) -> Tensors:
         """Output only."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from symattn import arithmetic, formats
+from symattn import measured
 from symattn.arithmetic import Arithmetic
 from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
@@ -44,7 +44,9 @@ class TorchSDPA(Kernel):
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """That of the backend in use: the tiled one where it takes the call, else one operation after the other."""
-        return flash_arithmetic(call, self.name, staged=False) if self._is_flash(call) else math_arithmetic(call, self.name)
+        return (
+            measured.torch_flash(str(call.dtype), staged=False) if self._is_flash(call) else measured.torch_math(str(call.dtype))
+        )
 
     def _is_flash(self, call: Call) -> bool:
         return self.backend != "math" and call.query.shape[3] == call.value.shape[3]
@@ -103,8 +105,8 @@ class TorchFlash(Kernel):
         return _eight_bits(call) or masks.beyond(call, empty_row="zero")
 
     def arithmetic(self, call: Call) -> Arithmetic:
-        """See :func:`flash_arithmetic`."""
-        return flash_arithmetic(call, self.name, staged=True)
+        """Its exp, its 512-key tiles and its gradient buffers in the inputs' dtype, as measured."""
+        return measured.torch_flash(str(call.dtype))
 
     def forward(self, call: Call) -> Tensors:
         """Output, and LSE in float32 (float64 for float64)."""
@@ -141,20 +143,6 @@ class TorchFlash(Kernel):
 
 def _eight_bits(call: Call) -> str | None:
     return f"it does not take {call.dtype}" if call.dtype.itemsize == 1 else None
-
-
-def flash_arithmetic(call: Call, name: str, *, staged: bool) -> Arithmetic:
-    """The tiled CPU kernel: its exp, its 512-key tiles and its dQ buffer in the input's dtype, as measured on PyTorch 2.13."""
-    f = formats.get(call.dtype)
-    exp_error = {"float64": 2.0**-51, "float32": 40 * 2.0**-24}.get(f.name, 1.1e-4)
-    return arithmetic.flash(
-        f.name, name=name, exp_error=exp_error, tile=512, dq_accumulate=f.name, staged=staged, flush_to_zero=True
-    )
-
-
-def math_arithmetic(call: Call, name: str) -> Arithmetic:
-    """One operation after the other, each result stored in the inputs' dtype; the root of the scale is on Q and on K."""
-    return arithmetic.eager(str(formats.get(call.dtype)), name=name)
 
 
 KERNELS: tuple[Kernel, ...] = (TorchSDPA(), TorchSDPA("torch:sdpa-math", "math"), TorchFlash())
