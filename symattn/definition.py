@@ -6,6 +6,7 @@ table below, and :meth:`Definition.conventions` records every one of them for re
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import sympy as sp
 
-from symattn.errors import DefinitionError, nearest
+from symattn.errors import DefinitionError, UnknownFieldError, nearest
 from symattn.fields import RESERVED
 from symattn.grammar import parameters_of
 from symattn.grammarprint import write_value
@@ -27,7 +28,7 @@ Number: TypeAlias = "int | float | str | Fraction | sp.Expr"
 """A number as a user gives it: text and fractions are exact, a float is the dyadic that it is."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False)
 class Definition:
     """``O = softmax(scale * Q K^T) V`` with everything that a variant changes, as named fields.
 
@@ -90,6 +91,8 @@ class Definition:
     ------
     DefinitionError
         On a value that a field does not allow and on fields that contradict each other.
+    UnknownFieldError
+        On a field that does not exist.
     GrammarError, LimitError
         On text outside the grammar.
 
@@ -175,10 +178,19 @@ class Definition:
             mask: sp.Basic | str | bool | None = None,
             params: Mapping[str, Any] | str = ...,
         ) -> None: ...
+    else:
 
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            object.__setattr__(self, f.name, read_field(f.name, getattr(self, f.name)))
+        def __init__(self, **values: Any) -> None:
+            known = {f.name: f.default for f in fields(self)}
+            for name in values:
+                if name not in known:
+                    raise UnknownFieldError(f"a definition has no field {name!r}. {nearest(name, known)}")
+            for name, default in known.items():
+                object.__setattr__(self, name, read_field(name, values.get(name, default)))
+            self._settle()
+
+    def _settle(self) -> None:
+        """What fields imply for others, and what they must not say together."""
         if self.prefix is not None and self.causal is None:
             object.__setattr__(self, "causal", "top-left")
         if self.kv_heads is not None and self.heads is None:
@@ -190,11 +202,7 @@ class Definition:
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """A definition from field values, with an error that names the nearest field where one does not exist."""
-        known = {f.name for f in fields(cls)}
-        for name in values:
-            if name not in known:
-                raise DefinitionError(f"a definition has no field {name!r}. {nearest(name, known)}")
+        """A definition from field values that type checkers need not know."""
         return cls(**values)
 
     def replace(self, **changes: Any) -> Self:
@@ -265,6 +273,16 @@ class Definition:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={_shown(value)}' for name, value in self.changed.items())})"
+
+
+if not TYPE_CHECKING:
+    # what help and notebooks show: the fields with their defaults
+    Definition.__init__.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY),
+            *(inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default) for f in fields(Definition)),
+        ]
+    )
 
 
 def _shown(value: Any) -> str:

@@ -30,6 +30,10 @@ class DefinitionError(SymattnError, ValueError):
     """Fields of a definition that contradict each other or hold a value that they do not allow."""
 
 
+class UnknownFieldError(DefinitionError, TypeError):
+    """A keyword that is no field of a definition; the message names the nearest."""
+
+
 class GrammarError(SymattnError, ValueError):
     """Text of a score, a mask or a scale that is outside the small grammar."""
 

@@ -39,7 +39,8 @@ MAX_NODES = 400
 MAX_EXPONENT = 1000
 MAX_BITS = 4096
 MAX_MAGNITUDE = 100
-"""Constants stay below ten to this power."""
+"""Numerators and denominators of constants go up to ten to this power, however they are written."""
+TOO_LARGE = f"this number is too large: numerators and denominators go up to 10**{MAX_MAGNITUDE}"
 
 SCORE_NAMES: Mapping[str, sp.Symbol] = {
     "s": s, "i": i, "j": j, "h": index("h"), "b": index("b"), "n": size("n"), "m": size("m"), "d": size("d"),
@@ -154,7 +155,18 @@ class _Reader:
             raise LimitError(f"this {kind} has more than {MAX_NODES} parts")
 
     def refuse(self, node: ast.AST, why: str) -> GrammarError:
-        return GrammarError(f"{why}{where_in(self.text, getattr(node, 'col_offset', 0))}")
+        return GrammarError(f"{why}{where_in(self.text, self.place(node))}")
+
+    def limit(self, node: ast.AST, why: str) -> LimitError:
+        return LimitError(f"{why}{where_in(self.text, self.place(node))}")
+
+    def place(self, node: ast.AST) -> int:
+        """The column of a node; of an operation that of its operator."""
+        left = node.left if isinstance(node, (ast.BinOp, ast.Compare)) else None
+        column = int(getattr(node, "col_offset", 0) if left is None else left.end_col_offset or 0)
+        while left is not None and column < len(self.text) - 1 and self.text[column] in " )":
+            column += 1
+        return column
 
     def value(self) -> sp.Expr:
         return self.number(self.tree)
@@ -190,12 +202,12 @@ class _Reader:
             raise self.refuse(node, f"{_called(node)} is not part of the grammar of a {self.kind}")
         literal = (ast.get_source_segment(self.text, node) or "").replace("_", "").lower()
         mantissa, _, exponent = (literal, "", "") if literal[:2] in ("0x", "0b", "0o") else literal.partition("e")
-        if len(mantissa) > MAX_MAGNITUDE or len(exponent) > 6 or abs(int(exponent or 0)) > MAX_EXPONENT:
-            raise LimitError(f"this number is too large{where_in(self.text, node.col_offset)}")
+        if len(exponent) > 6 or abs(int(exponent or 0)) > MAX_EXPONENT:
+            raise self.limit(node, TOO_LARGE)
         exact = (
             Fraction(int(literal, 0)) if isinstance(node.value, int) else Fraction(mantissa) * Fraction(10) ** int(exponent or 0)
         )
-        return sp.Rational(exact.numerator, exact.denominator)
+        return self.checked(node, sp.Rational(exact.numerator, exact.denominator))
 
     def name(self, node: ast.Name) -> sp.Expr:
         known = self.names.get(node.id)
@@ -225,7 +237,7 @@ class _Reader:
     def check_power(self, node: ast.BinOp, a: sp.Expr, b: sp.Expr) -> None:
         bits = max(int(a.p).bit_length(), int(a.q).bit_length()) if a.is_Rational else 1
         if b.is_number and (abs(b) > MAX_EXPONENT or bits * abs(b) > MAX_BITS) is not sp.false and a not in (0, 1, -1):
-            raise LimitError(f"this power is too large: exponents go up to {MAX_EXPONENT}{where_in(self.text, node.col_offset)}")
+            raise self.limit(node, f"this power is too large: exponents go up to {MAX_EXPONENT}")
 
     def call(self, node: ast.Call) -> sp.Expr:
         if not isinstance(node.func, ast.Name):
@@ -239,11 +251,11 @@ class _Reader:
             raise self.refuse(node, f"{node.func.id} takes {'two or more numbers' if many else 'one number'}")
         arguments = [self.number(a) for a in node.args]
         if node.func.id == "exp" and arguments[0].is_number and abs(sp.N(arguments[0])) > 3 * MAX_MAGNITUDE:
-            raise LimitError(f"this number is too large{where_in(self.text, node.col_offset)}")
+            raise self.limit(node, TOO_LARGE)
         try:
             return self.checked(node, FUNCTIONS[node.func.id](*arguments))
         except PrecisionExhausted:
-            raise LimitError(f"this number cannot be told apart from an integer{where_in(self.text, node.col_offset)}") from None
+            raise self.limit(node, "this number cannot be told apart from an integer") from None
 
     def checked(self, node: ast.expr, value: sp.Expr) -> sp.Expr:
         """A finite real value of bounded size, or an error."""
@@ -253,11 +265,9 @@ class _Reader:
             raise self.refuse(node, "this is not a real number")
         for power in value.atoms(sp.Pow):
             if power.exp.is_number and abs(power.exp) > MAX_EXPONENT:
-                raise LimitError(
-                    f"this power is too large: exponents go up to {MAX_EXPONENT}{where_in(self.text, node.col_offset)}"
-                )
-        if value.is_number and abs(sp.N(value)) > sp.Float(10) ** MAX_MAGNITUDE:
-            raise LimitError(f"this number is too large{where_in(self.text, node.col_offset)}")
+                raise self.limit(node, f"this power is too large: exponents go up to {MAX_EXPONENT}")
+        if too_large(value) or (value.is_number and abs(sp.N(value)) > sp.Float(10) ** MAX_MAGNITUDE):
+            raise self.limit(node, TOO_LARGE)
         return value
 
     def truth(self, node: ast.expr) -> sp.Basic:
@@ -300,6 +310,15 @@ class _Reader:
             return f"`{sign}` joins conditions, and a {self.kind} is a number"
         shown = bracketed_comparisons(self.text, node.left.end_col_offset or 0)
         return f"`{sign}` binds tighter than a comparison: write `{shown}`, or `{word}` in place of `{sign}`"
+
+
+def too_large(expr: sp.Basic) -> bool:
+    """Whether an expression holds a rational number beyond the limit; its text would not be read again.
+
+    >>> too_large(sp.Symbol("s") * 10**100), too_large(sp.Symbol("s") / 10**101)
+    (False, True)
+    """
+    return any(max(abs(int(x.p)), int(x.q)) > 10**MAX_MAGNITUDE for x in expr.atoms(sp.Rational))
 
 
 def check_parameter(name: str, refuse: Callable[[str], Exception] = GrammarError) -> str:

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from symattn.errors import DefinitionError, GrammarError, InputValueError, nearest
+from symattn.errors import DefinitionError, GrammarError, InputValueError, LimitError, nearest
 from symattn.grammar import (
     MASK_NAMES,
     SCALE_NAMES,
     SCORE_NAMES,
+    TOO_LARGE,
     check_parameter,
     parse_mask,
     parse_scale,
     parse_score,
+    too_large,
 )
 from symattn.indexed import Table
 from symattn.numbers import exact_number
@@ -184,7 +186,10 @@ def canonical(field: str, value: sp.Basic, names: Mapping[str, sp.Symbol]) -> sp
         else:
             table[symbol] = sp.Symbol(check_parameter(symbol.name, lambda why: DefinitionError(f"{field}: {why}")), real=True)
     exact = {x: sp.Rational(*float(x).as_integer_ratio()) for x in value.atoms(sp.Float)}
-    return value.xreplace(table).xreplace(exact)
+    found = value.xreplace(table).xreplace(exact)
+    if too_large(found):
+        raise LimitError(f"{field}: {TOO_LARGE}")
+    return found
 
 
 def scale(field: str, value: Any) -> sp.Expr:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
 from dataclasses import fields
 from fractions import Fraction
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from symattn.api import Attention
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, GrammarError
 from symattn.fields import RESERVED
@@ -285,3 +288,16 @@ def test_the_batch_index_of_a_text_needs_a_batch():
 def test_text_errors_name_the_field():
     with pytest.raises(GrammarError, match=r"^mask: "):
         Definition(mask="j <= i & i < 3")
+
+
+@pytest.mark.parametrize("make", [Definition, Definition.of, Attention, Definition().replace])
+def test_a_field_that_does_not_exist_names_the_nearest(make):
+    with pytest.raises(DefinitionError, match="no field 'haeds'. Did you mean 'heads'"):
+        make(haeds=2)
+
+
+def test_the_signature_shows_every_field_with_its_default():
+    for cls in (Definition, Attention):
+        shown = inspect.signature(cls).parameters
+        assert {name: p.default for name, p in shown.items()} == {f.name: f.default for f in fields(Definition)}
+    assert pickle.loads(pickle.dumps(Attention(softcap=3, causal=True))) == Attention(softcap=3, causal="top-left")

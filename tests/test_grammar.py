@@ -9,6 +9,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from symattn.definition import Definition
 from symattn.errors import GrammarError, LimitError, SymattnError
 from symattn.grammar import MASK_NAMES, SCORE_NAMES, parameters_of, parse_mask, parse_scale, parse_score
 from symattn.grammarprint import write
@@ -202,6 +203,37 @@ def test_the_caret_is_under_the_place():
     message, line, caret = str(error.value).split("\n")
     assert "column 5" in message
     assert line[caret.index("^") :] == "abs(s).real"
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "at"),
+    [
+        (parse_score, "(s + 1) ^ 2", "^ 2"),
+        (parse_score, "s + s**(5000)", "**(5000)"),
+        (parse_score, "(s + t) // (1 - 1)", "// (1 - 1)"),
+        (parse_mask, "(i - j < 4) and j <= i & i < 3", "& i < 3"),
+        (parse_score, "(s) | t", "| t"),
+        (parse_mask, "(i) is j", "is j"),
+    ],
+)
+def test_the_caret_is_under_the_operator(parse, text, at):
+    with pytest.raises(SymattnError) as error:
+        parse(text)
+    line, caret = str(error.value).split("\n")[-2:]
+    assert line[caret.index("^") :] == at
+
+
+@pytest.mark.parametrize("text", ["1e200*s", "1" + "0" * 200 + "*s", "1e60*s*1e60", "s/1e60/1e60", "2**-1000*s", "s*1e-200"])
+def test_numbers_are_limited_by_their_value_however_they_are_written(text):
+    with pytest.raises(LimitError, match="too large"):
+        parse_score(text)
+    with pytest.raises(LimitError, match="too large"):
+        Definition(score=1e200 * s)
+
+
+@pytest.mark.parametrize("text", ["1e100*s", "s*1e-100", "0." + "1" * 100 + "*s", "0.1" + "0" * 300 + "*s", "s*1e60/1e60"])
+def test_numbers_up_to_the_limit_come_back_from_their_text(text):
+    assert parse_score(write(parse_score(text))) == parse_score(text)
 
 
 @pytest.mark.parametrize("text", ["min(s, t)/3 + abs(i - j)", "exp(1)*s - log(2)", "s**t", "sigmoid(s)"])

@@ -257,7 +257,7 @@ def doubtful(masks: Sequence[Mask], free: Axes, over: Axes, known: Known) -> Arr
     maybe = reduce(np.logical_and, [align(m.keep | m.doubt, m.axes, axes, known.sizes) for m in masks])
     any_doubt = reduce(np.logical_or, [align(m.doubt, m.axes, axes, known.sizes) for m in masks])
     found = maybe & any_doubt
-    return found.any(axis=tuple(range(len(free), len(axes))))
+    return np.asarray(found.any(axis=tuple(range(len(free), len(axes)))))
 
 
 def unknown(b: Box, where: Array | None) -> Box:
