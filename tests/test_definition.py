@@ -145,13 +145,6 @@ def test_contradictions_are_refused(says, why):
     assert why in str(error.value)
 
 
-def test_a_field_that_does_not_exist_names_the_nearest():
-    with pytest.raises(DefinitionError, match="'causal'"):
-        Definition.of(casual="top-left")
-    with pytest.raises(DefinitionError, match="'softcap'"):
-        Definition().replace(soft_cap=3)
-
-
 def test_definitions_are_values():
     a, b = Definition(score="t*s", params={"t": "0.1"}), Definition(score="s*t", params={"t": Fraction(1, 10)})
     assert a == b
@@ -292,8 +285,9 @@ def test_text_errors_name_the_field():
 
 @pytest.mark.parametrize("make", [Definition, Definition.of, Attention, Definition().replace])
 def test_a_field_that_does_not_exist_names_the_nearest(make):
-    with pytest.raises(DefinitionError, match="no field 'haeds'. Did you mean 'heads'"):
+    with pytest.raises(DefinitionError, match=r"no field 'haeds'\. Did you mean 'heads'") as error:
         make(haeds=2)
+    assert isinstance(error.value, TypeError)  # what a keyword that a function does not take is elsewhere
 
 
 def test_the_signature_shows_every_field_with_its_default():
