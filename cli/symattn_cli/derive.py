@@ -72,11 +72,22 @@ def _derivation(
 
     from symattn import variants
     from symattn.derivation import derive, load
+    from symattn.derivation.binding import redefined, refuse_fields
+    from symattn.errors import SymattnError
 
     row = variants.get(variant) if variant is not None else None
     numbers: Example | None = load(example) if example is not None else None
-    definition = definition_from(replace(flags, variant=variant), **(numbers.fields if numbers else {}))
+    try:
+        definition = definition_from(replace(flags, variant=variant), **(numbers.fields if numbers else {}))
+    except SymattnError:
+        if numbers is not None:
+            refuse_fields(numbers)  # is it the file that is wrong, not the flags?
+        raise
+    if numbers is not None:
+        numbers = redefined(numbers, definition)
     title, about = (row.name, row.idea) if row is not None and numbers is None else ("", "")
+    if row is not None and title and definition.replace(lse=row.definition.lse) != row.definition:
+        title, about = f"{row.name}, changed", ""
     return derive(definition, numbers, gradient, form, digits, show_max=show_max, lse=lse, title=title, about=about)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import sympy as sp
 from symattn.definition import Definition
 from symattn.derivation.examples import ARRAYS, Array, Example
 from symattn.derivation.work import Worksheet
-from symattn.errors import DefinitionError, EmptyRowError, InputValueError, ShapeError
+from symattn.errors import FileFormatError, InputValueError, ShapeError, SymattnError
 from symattn.fields import field_of
 from symattn.numbers import exact_array
 from symattn.program import Program
 from symattn.readings.sizes import find_sizes
 
+STRUCTURAL = ("start", "cross", "output_projection")
+"""Fields that the arrays of an example decide."""
 WEIGHTS = ("WQ", "WK", "WV", "WO")
 
 
@@ -25,8 +28,10 @@ def definition_of(example: Example, definition: Definition | None = None) -> Def
 
     Raises
     ------
-    DefinitionError
-        When a field does not exist or contradicts another; the message names the example.
+    FileFormatError
+        When a field of the example itself does not exist, cannot be read or contradicts another.
+    DefinitionError, GrammarError
+        When its fields and those of ``definition`` contradict each other; the message names the example.
 
     >>> from symattn.derivation.examples import load
     >>> definition_of(load("two-words-causal"))
@@ -34,34 +39,73 @@ def definition_of(example: Example, definition: Definition | None = None) -> Def
     """
     own = dict(example.fields)
     changed = dict(definition.changed) if definition is not None else {}
-    for structural in ("start", "cross", "output_projection"):
+    for structural in STRUCTURAL:
         changed.pop(structural, None)
     try:
         return Definition.of(**{**own, **changed})
-    except DefinitionError as why:
-        raise DefinitionError(f"{example.name}: [definition]: {why}") from why
+    except SymattnError as why:
+        refuse_fields(example)
+        raise type(why)(f"{example.name}: [definition]: {why}") from why
 
 
-def inputs_of(example: Example, program: Program) -> tuple[dict[str, Array], dict[sp.Symbol, int]]:
+def redefined(example: Example, definition: Definition) -> Example:
+    """The example with exactly this definition, also where it takes a field back to its default.
+
+    Its heading says "changed" where it asked for another, and its sentence, which may be about that one, is left out.
+
+    >>> from symattn.derivation.examples import load
+    >>> other = redefined(load("two-words-causal"), Definition(start="tokens"))
+    >>> other.title, definition_of(other)
+    ('two words, causal, changed', Definition(start='tokens'))
+    """
+    asked = definition_of(example)
+    if definition.replace(lse=asked.lse) == asked:
+        return example
+    fields = {name: value for name, value in definition.changed.items() if name not in STRUCTURAL}
+    return replace(example, definition=fields, title=changed_title(example), about="")
+
+
+def changed_title(example: Example) -> str:
+    """The heading of an example under another definition."""
+    return f"{example.title or example.name}, changed"
+
+
+def refuse_fields(example: Example) -> None:
+    """Raise where the fields that an example gives make no definition by themselves.
+
+    Raises
+    ------
+    FileFormatError
+        Naming the example and the field.
+    """
+    try:
+        Definition.of(**example.fields)
+    except SymattnError as why:
+        raise FileFormatError(f"{example.name}: [definition]: {why}") from why
+
+
+def inputs_of(
+    example: Example, program: Program, parameters: Iterable[str] = ()
+) -> tuple[dict[str, Array], dict[sp.Symbol, int]]:
     """The arrays of an example by the names of the program's inputs, and the sizes; absent weights are identity matrices.
+
+    ``parameters`` are the names of the definition's parameters, which are their own field names.
 
     Raises
     ------
     InputValueError
         When the program needs an input that the example does not give.
-    ShapeError
+    FileFormatError
         When shapes do not fit the program or each other, or an identity would not be square.
     """
     given: dict[str, Array] = {}
-    fields = {field_of(n): n for n in program.inputs}
-    fields |= {field_of(n): n for n in program.inputs if n.startswith("d") and n[1:] in program}
+    names = {n: field_of(n, parameters) for n in program.inputs}
+    fields = {field: n for n, field in names.items()}
     for key, array in example.arrays.items():
         if key in fields:
             given[fields[key]] = _fitted(key, array, program.shapes[fields[key]], example)
         elif key not in ("grad_out",):
-            raise InputValueError(
-                f"{example.name}: {key}: this definition reads no such input; it reads {', '.join(sorted(fields))}"
-            )
+            raise InputValueError(f"{example.name}: {_key(key)}: this definition reads no such input; it reads {_keys(fields)}")
     shapes = {n: a.shape for n, a in given.items()}
     known = _known_sizes(program, shapes, example)
     for name in WEIGHTS:
@@ -70,11 +114,12 @@ def inputs_of(example: Example, program: Program) -> tuple[dict[str, Array], dic
     seeds = {n for n in program.inputs if n.startswith("d") and n[1:] in program}
     missing = [n for n in program.inputs if n not in given and n not in seeds]
     if missing:
-        raise InputValueError(f"{example.name}: missing: {_keys(missing)}; this definition reads {_keys(program.inputs)}")
+        wanted = _keys(names[n] for n in missing)
+        raise InputValueError(f"{example.name}: missing: {wanted}; this definition reads {_keys(fields)}")
     try:
         sizes = find_sizes(program, {n: a.shape for n, a in given.items()}, known)
     except ShapeError as why:
-        raise ShapeError(f"{example.name}: {why}") from why
+        raise FileFormatError(f"{example.name}: {why}") from why
     return given, sizes
 
 
@@ -83,8 +128,8 @@ def _key(field: str) -> str:
     return next((key for key, name in ARRAYS.items() if name == field), field)
 
 
-def _keys(names: Iterable[str]) -> str:
-    return ", ".join(sorted(_key(field_of(n)) for n in names))
+def _keys(fields: Iterable[str]) -> str:
+    return ", ".join(sorted(map(_key, fields)))
 
 
 def _fitted(key: str, array: Array, shape: tuple[sp.Expr, ...], example: Example) -> Array:
@@ -93,7 +138,7 @@ def _fitted(key: str, array: Array, shape: tuple[sp.Expr, ...], example: Example
         array = array[0]
     if array.ndim != len(shape):
         want = "one number" if not shape else f"{len(shape)} axes ({', '.join(map(str, shape))})"
-        raise ShapeError(f"{example.name}: {_key(key)}: got an array of shape {array.shape}; this definition takes {want}")
+        raise FileFormatError(f"{example.name}: {_key(key)}: got an array of shape {array.shape}; this definition takes {want}")
     return array
 
 
@@ -103,7 +148,7 @@ def _known_sizes(program: Program, shapes: Mapping[str, tuple[int, ...]], exampl
 
     def note(size: sp.Expr, length: int, where: str) -> None:
         if isinstance(size, sp.Symbol) and known.setdefault(size, length) != length:
-            raise ShapeError(f"{example.name}: {_key(where)}: has length {length} where {size} is {known[size]} elsewhere")
+            raise FileFormatError(f"{example.name}: {_key(where)}: has length {length} where {size} is {known[size]} elsewhere")
 
     for name, shape in shapes.items():
         for size, length in zip(program.shapes[name], shape, strict=True):
@@ -124,7 +169,7 @@ def _identity(name: str, program: Program, known: Mapping[Any, int], example: Ex
     if 0 in lengths:
         raise InputValueError(f"{example.name}: {_key(field_of(name))}: absent, and its shape cannot be seen; give it")
     if lengths[-1] != lengths[-2]:
-        raise ShapeError(
+        raise FileFormatError(
             f"{example.name}: {_key(field_of(name))}: absent, so the identity, but it would have {lengths[-2]} rows and "
             f"{lengths[-1]} columns; give it"
         )
@@ -136,21 +181,12 @@ def refuse_empty_rows(example: Example, sheet: Worksheet) -> None:
 
     Raises
     ------
-    EmptyRowError
+    FileFormatError
         Naming the first such query.
     """
     *rows, width = sheet.shape("P")
     for at in np.ndindex(*rows):
         if not any(sheet.defined("P", (*at, j)) for j in range(width)):
-            raise EmptyRowError(f"{example.name}: query {at[-1] + 1} sees no key, and the definition says empty_row='error'")
-
-
-def is_identity(array: Array) -> bool:
-    """Whether the last two axes of an array hold identity matrices.
-
-    >>> is_identity(exact_array([[1, 0], [0, 1]])), is_identity(exact_array([[1, 0], [1, 1]]))
-    (True, False)
-    """
-    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
-        return False
-    return bool((array == exact_array(np.eye(array.shape[-1], dtype=int))).all())
+            raise FileFormatError(
+                f"{example.name}: query {at[-1] + 1} (counted from 1) sees no key, and the definition says empty_row='error'"
+            )

@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import sympy as sp
-
 from symattn.adjoint import adjoint
 from symattn.definition import Definition
-from symattn.derivation.binding import definition_of, inputs_of, refuse_empty_rows
+from symattn.derivation.backorder import in_field_order
+from symattn.derivation.binding import changed_title, definition_of, inputs_of, refuse_empty_rows
 from symattn.derivation.document import Derivation, Step
 from symattn.derivation.examples import MAX_DIGITS, Example, load
-from symattn.derivation.naming import naming
+from symattn.derivation.naming import LEGEND, naming, words_for
 from symattn.derivation.nodeprint import Style
+from symattn.derivation.origin import origin
 from symattn.derivation.shaping import computable, grouped, with_constants_in_place, without_maxima
 from symattn.derivation.symbols import step_formulas
+from symattn.derivation.unicodemath import unicode_math
 from symattn.derivation.values import Numbers
 from symattn.derivation.work import Worksheet
 from symattn.errors import DefinitionError, LimitError
@@ -65,7 +66,8 @@ def derive(
     lse
         Derive the log-sum-exp too, whatever the definition says.
     title, about
-        Heading and first sentence; those of the example where they are empty.
+        Heading and first sentence; those of the example where they are empty. Where the definition is not the one that the
+        example asks for, its heading says "changed", and its sentence is left out.
 
     Returns
     -------
@@ -76,10 +78,9 @@ def derive(
     ------
     DefinitionError
         When ``form`` is none of the three, or the definition contradicts itself or the example.
-    FileFormatError, InputValueError, ShapeError, UnknownNameError
-        When the example cannot be read or does not fit.
-    EmptyRowError
-        When a query sees no key and the definition says that this is an error.
+    FileFormatError, InputValueError, UnknownNameError
+        When the example cannot be read or does not fit: shapes, or a query that sees no key where the definition says that this
+        is an error.
     UndecidedError
         When a comparison of two irrational numbers that are equal would be needed.
 
@@ -113,27 +114,29 @@ class _Engine:
     about: str
 
     def derivation(self) -> Derivation:
-        whole = self.presented.program if self.presented else self.forward
+        whole = in_field_order(self.presented.program, self.forward) if self.presented else self.forward
         if not self.show_max:
             whole = without_maxima(whole)
         program = with_constants_in_place(whole)
         style = self.style(program)
         steps = grouped(program, self.show_max)
-        inline = frozenset(s.name for step in steps for s in step[:-1] if not s.over)
+        hidden = frozenset(s.name for step in steps for s in step[:-1])
+        inline = frozenset(n for n in hidden if not program[n].over)
         numbers = self.numbers(program, style, inline)
-        made = tuple(self.step(k + 1, group, program, numbers) for k, group in enumerate(steps))
+        made = tuple(self.step(k + 1, group, program, numbers, hidden, style.letters) for k, group in enumerate(steps))
         example = self.example
+        title, about = self.heading()
         return Derivation(
-            title=self.title or (example.title or example.name if example else "Attention"),
-            about=self.about or (example.about if example else ""),
-            definition=", ".join(f"{k}={write_value(v)}" for k, v in self.definition.changed.items() if k != "lse"),
+            title=title,
+            about=about,
+            definition=", ".join(self.fields()),
             conventions=self.definition.conventions(),
             steps=made,
             inputs=numbers.inputs() if numbers else (),
             words=self.words() if example else {},
             follow=example.follow if example else None,
             digits=self.places,
-            notes=self.notes(program, made, numbers),
+            notes=self.notes(program, made, numbers, style),
             rewritings=tuple(str(s) for s in self.presented.steps) if self.presented else (),
             style=style,
         )
@@ -141,6 +144,25 @@ class _Engine:
     @property
     def places(self) -> int:
         return self.digits if self.digits is not None else self.example.digits if self.example else 4
+
+    def heading(self) -> tuple[str, str]:
+        """Title and first sentence: as given, or those of the example where it is of this definition."""
+        example = self.example
+        if example is None or self.title:
+            return self.title or "Attention", self.about
+        if definition_of(example).replace(lse=self.definition.lse) != self.definition:
+            return changed_title(example), self.about
+        return example.title or example.name, self.about or example.about
+
+    def fields(self) -> list[str]:
+        """The fields that are not at their default, as they are typed; parameters one by one."""
+        found = []
+        for name, value in self.definition.changed.items():
+            if name == "params":
+                found += [f"param {p}={write_value(v)}" for p, v in value.items()]
+            elif name != "lse":
+                found.append(f"{name}={write_value(value)}")
+        return found
 
     def style(self, program: Program) -> Style:
         batch = batch_indices(program)
@@ -150,7 +172,12 @@ class _Engine:
         for n in program.inputs:
             leading[n] = sum(d in sizes for d in program.shapes[n][:-2])
         decimals = self.example.decimals if self.example else False
-        return Style(letters=Letters.of(None, names), leading={k: v for k, v in leading.items() if v}, decimals=decimals)
+        return Style(
+            letters=Letters.of(words_for(self.definition.parameters), names),
+            leading={k: v for k, v in leading.items() if v},
+            decimals=decimals,
+            origin=origin(program),
+        )
 
     def words(self) -> dict[str, tuple[str, ...]]:
         """Index name -> the words at its positions."""
@@ -160,7 +187,7 @@ class _Engine:
     def numbers(self, program: Program, style: Style, inline: frozenset[str]) -> Numbers | None:
         if self.example is None:
             return None
-        arrays, sizes = inputs_of(self.example, program)
+        arrays, sizes = inputs_of(self.example, program, self.definition.parameters)
         reachable = computable(program, set(arrays))
         arrays = {n: a for n, a in arrays.items() if n in reachable.inputs}
         labels = {**self.words(), "vocabulary": self.example.vocabulary}
@@ -168,11 +195,19 @@ class _Engine:
             refuse_empty_rows(self.example, Worksheet(reachable, arrays, sizes))
         return Numbers(reachable, arrays, sizes, style, self.places, self.example.follow, labels, inline)
 
-    def step(self, number: int, group: Sequence[Statement], program: Program, numbers: Numbers | None) -> Step:
+    def step(
+        self,
+        number: int,
+        group: Sequence[Statement],
+        program: Program,
+        numbers: Numbers | None,
+        hidden: frozenset[str],
+        letters: Letters,
+    ) -> Step:
         last = group[-1]
         backward = self.backward(last)
-        name, reason = naming(last, followed=numbers is not None)
-        index, matrix = step_formulas(program, group, self.form)
+        name, reason = naming(last, followed=numbers is not None, parameters=self.definition.parameters)
+        index, matrix = step_formulas(program, group, self.form, hidden, letters)
         step = Step(
             number=number,
             tensors=tuple(s.name for s in group),
@@ -202,12 +237,16 @@ class _Engine:
             return "derivative rule; its rewriting is checked at 400 bits"
         return f"derivative rule; its rewriting is {statuses.pop()}" if statuses else BY_RULE
 
-    def notes(self, program: Program, steps: Sequence[Step], numbers: Numbers | None) -> tuple[str, ...]:
+    def notes(self, program: Program, steps: Sequence[Step], numbers: Numbers | None, style: Style) -> tuple[str, ...]:
         found = []
+        legend = [f"{letter} is {what}" for letter, what in self.legend(program, style)]
+        if legend:
+            found.append(f"{', '.join(legend)}.")
+        if not style.origin:
+            found.append("Positions, heads and components are counted from 0, as in the formulas.")
+        elif numbers is not None:
+            found.append("Positions, heads and components are counted from 1.")
         if numbers is not None:
-            found.append("Positions are counted from 1.")
-            if any(_reads_position(s, numbers.program) for s in numbers.program):
-                found.append("Where a formula computes with a position (i, j) as a number, it counts from 0.")
             if any(c.masked for s in steps for g in s.grids for row in g.cells for c in row):
                 found.append("A dot in a matrix marks a place outside the mask: nothing is computed there.")
             found.append(
@@ -222,16 +261,9 @@ class _Engine:
                 found.append("The gradient has no numbers because the example gives no grad_out.")
         return tuple(found)
 
-
-def _reads_position(s: Statement, program: Program) -> bool:
-    """Whether an index takes part in the arithmetic of a statement, outside subscripts."""
-    sizes = set(program.sizes)
-
-    def visit(e: sp.Basic) -> bool:
-        if isinstance(e, sp.Indexed):
-            return False
-        if isinstance(e, sp.Symbol):
-            return bool(e.is_integer) and e not in sizes
-        return any(visit(a) for a in e.args)
-
-    return visit(s.expr)
+    def legend(self, program: Program, style: Style) -> list[tuple[str, str]]:
+        """The letters of inputs that do not speak for themselves, each with what it stands for."""
+        own = self.definition.parameters
+        return [
+            (unicode_math(style.name(n), labels=True), what) for n, what in LEGEND.items() if n in program.inputs and n not in own
+        ]

@@ -16,7 +16,7 @@ float. The keys of a file, all optional but one place where the computation star
 ``attn_mask`` ...      what the definition reads beside these: ``bias``, ``alibi_slopes``, ``sinks``, ``doc``, ``doc_q``,
                        ``doc_k``, ``key_lengths``, ``dropout_mask``, ``dropout_p``
 ``[definition]``       fields of the definition, such as ``causal = "top-left"``
-``[inputs]``           free names of a score or mask text
+``[inputs]``           parameters of a score or mask text: name -> a number, or a list with one per head
 ``title``, ``about``   what the example is called, and a sentence on it
 =====================  ==============================================================================================
 """
@@ -33,7 +33,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symattn.errors import FileFormatError, InputValueError, LimitError, UnknownNameError, nearest
+from symattn.errors import FileFormatError, InputValueError, UnknownNameError, nearest
+from symattn.fields import BY_LETTER, INPUT_FIELDS
 from symattn.numbers import exact_array, is_special
 
 Array = npt.NDArray[Any]
@@ -130,11 +131,9 @@ def load(source: str | Path) -> Example:
     UnknownNameError
         When a bare name is no shipped example.
     FileFormatError
-        When the file cannot be read, is no TOML, lacks a key or has one that is not known.
+        When the file cannot be read, is no TOML, is too large, lacks a key or has one that is not known.
     InputValueError
-        When a value is no number, a word has no embedding, or shapes do not fit.
-    LimitError
-        When the file is larger than this reader takes.
+        When a value is no number, or a word has no embedding.
 
     >>> load("the-cat-sat").tokens
     ('the', 'cat', 'sat', 'on', 'the')
@@ -149,7 +148,7 @@ def load(source: str | Path) -> Example:
     path = Path(source)
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise LimitError(f"{path}: {path.stat().st_size} bytes; an example file has at most {MAX_BYTES}")
+            raise FileFormatError(f"{path}: {path.stat().st_size} bytes; an example file has at most {MAX_BYTES}")
         return parse(path.read_bytes(), str(path))
     except OSError as why:
         raise FileFormatError(f"{path}: cannot be read: {why.strerror or why}") from why
@@ -186,6 +185,8 @@ class _Reader:
             given["grad_out"] = self.numbers("grad_out")
         typed = _literals(self.table)
         for key, value in self.of_kind("inputs", dict, {}).items():
+            if key in given or (key in INPUT_FIELDS and key not in BY_LETTER):
+                raise FileFormatError(f"{self.name}: inputs.{key}: an input of attention is called so; rename the parameter")
             given[key] = self.array(f"inputs.{key}", value)
         queries = len(tokens) or next(given[n].shape[-2] for n in ("query", "x") if n in given)
         return Example(
@@ -230,7 +231,7 @@ class _Reader:
 
     def array(self, key: str, value: object) -> Array:
         if _count(value) > MAX_ENTRIES:
-            raise LimitError(f"{self.name}: {key}: more than {MAX_ENTRIES} numbers")
+            raise FileFormatError(f"{self.name}: {key}: more than {MAX_ENTRIES} numbers")
         try:
             array = exact_array(value)
         except (InputValueError, ValueError, RecursionError) as why:

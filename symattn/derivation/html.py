@@ -91,11 +91,12 @@ def _words(d: Derivation) -> list[str]:
     same = d.words.get("i") == d.words.get("j")
     for key, label in (("i", "Words" if same else "Queries"), ("j", "Keys")):
         if key in d.words and not (key == "j" and same):
-            said = " ".join(f"<b>{k + 1}</b>&nbsp;{html_text(shortened(w))}" for k, w in enumerate(d.words[key]))
+            said = " ".join(f"<b>{k}</b>&nbsp;{html_text(shortened(w))}" for k, w in enumerate(d.words[key], d.style.origin))
             out.append(f"<p>{label}: {said}</p>")
     if d.follow is not None:
         word = d.words.get("i", ())
-        out.append(f"<p>Followed: query {d.follow + 1}" + (f", {html_text(shortened(word[d.follow]))}" if word else "") + "</p>")
+        said = f", {html_text(shortened(word[d.follow]))}" if word else ""
+        out.append(f"<p>Followed: query {d.style.counted([d.follow])}{said}</p>")
     return out
 
 

@@ -6,7 +6,8 @@
       "kind": "derivation", "version": 1, "title", "about", "definition",
       "conventions": {name: reading},
       "words": {"i": [...], "j": [...]},          words at the query (i) and key (j) positions
-      "follow": the followed query, from 1, or null,
+      "origin": the number of the first position, head and component in this document: 1, or 0,
+      "follow": the followed query, or null,
       "digits": "4",
       "given": [grid], "steps": [step], "notes": [text], "rewritings": [text]
     }
@@ -14,10 +15,11 @@
            "index": [latex], "matrix": [latex], "lines": [line], "grids": [grid]}
     line: {"element": "R[5,1]", "work", "work_latex", "exact", "exact_latex", "approximate", "decimal",
            "decimal_is_exact": bool, "note"}
-    grid: {"tensor", "leading": [head, from 1], "row": from 1 or null, "shape": [int], "skipped_row", "skipped_column",
+    grid: {"tensor", "leading": [head], "row": a position or null, "shape": [int], "skipped_row", "skipped_column",
            "row_words", "column_words", "cells": [[{"exact", "decimal", "decimal_is_exact", "masked"}]]}
 
-``work``, ``exact`` and ``approximate`` are null where the derivation does not print them.
+``work``, ``exact`` and ``approximate`` are null where the derivation does not print them. ``origin`` is 0 where a formula
+computes with a position itself, as ``(i + 1) S[i,j]`` does; ``follow``, ``leading``, ``row`` and every ``element`` count from it.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ def document(d: Derivation) -> str:
         "definition": d.definition,
         "conventions": dict(d.conventions),
         "words": {k: list(v) for k, v in d.words.items() if k in ("i", "j")},
-        "follow": d.follow + 1 if d.follow is not None else None,
+        "origin": d.style.origin,
+        "follow": d.follow + d.style.origin if d.follow is not None else None,
         "digits": str(d.digits),
         "given": [_grid(g, d.style) for g in d.inputs],
         "steps": [_step(s, d.style) for s in d.steps],
@@ -84,8 +87,8 @@ def _line(x: Line, style: Style) -> dict[str, Any]:
 def _grid(g: Grid, style: Style) -> dict[str, Any]:
     return {
         "tensor": g.tensor,
-        "leading": [k + 1 for k in g.leading],
-        "row": g.row + 1 if g.row is not None else None,
+        "leading": [k + style.origin for k in g.leading],
+        "row": g.row + style.origin if g.row is not None else None,
         "shape": list(g.shape),
         "skipped_row": g.skipped_rows,
         "skipped_column": g.skipped_columns,

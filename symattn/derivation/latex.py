@@ -60,10 +60,10 @@ def _words(d: Derivation) -> list[str]:
     same = d.words.get("i") == d.words.get("j")
     for key, label in (("i", "Words" if same else "Queries"), ("j", "Keys")):
         if key in d.words and not (key == "j" and same):
-            out.append(f"{label}: " + ", ".join(f"{k + 1} {shortened(w)}" for k, w in enumerate(d.words[key])) + ".")
+            out.append(f"{label}: " + ", ".join(f"{k} {shortened(w)}" for k, w in enumerate(d.words[key], d.style.origin)) + ".")
     if d.follow is not None:
         word = d.words.get("i", ())
-        out.append(f"Followed: query {d.follow + 1}" + (f", {shortened(word[d.follow])}." if word else "."))
+        out.append(f"Followed: query {d.style.counted([d.follow])}" + (f", {shortened(word[d.follow])}." if word else "."))
     return out
 
 
@@ -112,8 +112,7 @@ def joined(pieces: Iterable[Piece]) -> str:
 
 def grid_name(g: Grid, style: Style) -> str:
     """The letter of a matrix or of a row of it: ``R_{5,:}``."""
-    above = ",".join(str(k + 1) for k in g.leading)
-    return style.name(g.tensor, "" if g.row is None else f"{g.row + 1},:", above)
+    return style.name(g.tensor, "" if g.row is None else f"{style.counted([g.row])},:", style.counted(g.leading))
 
 
 def grids(found: Sequence[Grid], style: Style) -> list[str]:
@@ -166,7 +165,7 @@ def listed_parts(g: Grid, style: Style) -> list[tuple[Part, ...]]:
                 for k, skipped, shape in ((r, g.skipped_rows, g.shape[-2:-1]), (c, g.skipped_columns, g.shape[-1:]))
                 if shape
             ]
-            above, below = (",".join(str(k + 1) for k in part) for part in (g.leading, at))
+            above, below = style.counted(g.leading), style.counted(at)
             head = Piece(style.name(g.tensor, below, above), f"{g.tensor}[{below}]")
             out.append((Part("", (head,)), Part("=" if cell.exact else "≈", decimal_pieces(cell.decimal))))
     return out

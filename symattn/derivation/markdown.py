@@ -41,11 +41,12 @@ def _words(d: Derivation) -> list[str]:
     same = d.words.get("i") == d.words.get("j")
     for key, label in (("i", "Words" if same else "Queries"), ("j", "Keys")):
         if key in d.words and not (key == "j" and same):
-            said = ", ".join(f"{k + 1} {markdown_text(shortened(w))}" for k, w in enumerate(d.words[key]))
+            said = ", ".join(f"{k} {markdown_text(shortened(w))}" for k, w in enumerate(d.words[key], d.style.origin))
             out += [f"{label}: {said}.", ""]
     if d.follow is not None:
         word = d.words.get("i", ())
-        out += [f"Followed: query {d.follow + 1}" + (f", {markdown_text(shortened(word[d.follow]))}." if word else "."), ""]
+        said = f", {markdown_text(shortened(word[d.follow]))}." if word else "."
+        out += [f"Followed: query {d.style.counted([d.follow])}{said}", ""]
     return out
 
 

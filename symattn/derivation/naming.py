@@ -5,10 +5,14 @@ The table says nothing about variants. Gradients are named after what they are t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from symattn.program import Statement, name_of, reads
+import sympy as sp
+
+from symattn.program import Statement, conjuncts, name_of, reads
+from symattn.readings.typesetting.letters import TENSORS, upright
 
 
 class Naming(NamedTuple):
@@ -30,6 +34,16 @@ TABLE: Mapping[str, Naming] = {
     "A": Naming("Capped scores", "Capped scores", "Large scores are bent towards a bound that they never pass."),
     "Z": Naming("Final scores", "Final scores", "What the variant adds to the scores before the softmax sees them."),
     "slope": Naming("Slopes", "Slopes", "How fast a head's attention falls off with distance."),
+    "slope_a": Naming(
+        "Slopes of the first heads",
+        "Slopes of the first heads",
+        "A geometric sequence, for as many heads as the largest power of two that there are.",
+    ),
+    "slope_b": Naming(
+        "Slopes of the other heads",
+        "Slopes of the other heads",
+        "Every other term of the sequence for twice as many heads.",
+    ),
     "m": Naming(
         "Row maximum", "Row maxima", "Taken off before the exponential, so that nothing overflows; it cancels in the weights."
     ),
@@ -92,28 +106,78 @@ INPUTS: Mapping[str, str] = {
     "bias": "bias",
     "B": "additive mask",
     "M": "mask",
+    "p": "dropout rate",
 }
+LEGEND: Mapping[str, str] = {
+    "C": "the memory",
+    "Emb": "the embedding table",
+    "tok": "the number of a word",
+    "slope": "the slope",
+    "sink": "the sink",
+    "bias": "the bias",
+    "B": "the additive mask",
+    "M": "the mask",
+}
+"""What the letters of inputs stand for, where they do not say it themselves."""
+CHOICE = re.compile(r"W\d+")
+"""Names of the statements that a maximum or minimum in a score is made of, one for each term."""
+NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+SPELLED = frozenset({"lam", "lamda", "eps", "m", "l"})
+"""Names whose letter is the name, abbreviated."""
 
 
-def naming(s: Statement, followed: bool) -> tuple[str, str]:
-    """Name and reason of the step of a statement; ``followed`` asks for the singular."""
+def words_for(parameters: Iterable[str]) -> dict[str, str]:
+    r"""Letters for parameters that are called like a tensor with a letter of its own: their names, upright.
+
+    >>> words_for(["slope", "t"])
+    {'slope': '\\mathrm{slope}'}
+    """
+    return {p: upright(p) for p in parameters if p in TENSORS and p not in SPELLED}
+
+
+def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tuple[str, str]:
+    """Name and reason of the step of a statement; ``followed`` asks for the singular, ``parameters`` are the definition's."""
     if s.name in TABLE:
         row = TABLE[s.name]
         return (row.one if followed else row.many), row.reason
     if s.name.startswith("d") and len(s.name) > 1:
+        if s.name[1:].rstrip("'") in parameters:
+            return naming_of_gradient(s.name[1:].rstrip("'"), parameters), _reason(s, "gradient")
         inner, _, through = s.name[1:].partition("_")
-        if through and inner in {*TABLE, *INPUTS}:
-            return f"{naming_of_gradient(inner)}: the share through {through}", _reason(s, "share")
+        if through and inner in {*TABLE, *INPUTS, *parameters}:
+            return f"{naming_of_gradient(inner, parameters)}: the share through {through}", _reason(s, "share")
         return naming_of_gradient(s.name[1:]), _reason(s, "gradient")
+    if CHOICE.fullmatch(s.name):
+        return _choice(s)
     return f"Tensor {s.name}", _reason(s, "value")
 
 
-def naming_of_gradient(inner: str) -> str:
+def _choice(s: Statement) -> tuple[str, str]:
+    """Name and reason of one term of a maximum or minimum, at the places where it is chosen."""
+    orders = (sp.Gt, sp.Ge, sp.Lt, sp.Le)
+    won = [c for c in conjuncts(s.where) if isinstance(c, orders) and c.lhs == s.expr]
+    if not won:
+        return "A term of a maximum or minimum", "What this term gives where it is the one that counts, and nothing elsewhere."
+    larger = isinstance(won[0], (sp.Gt, sp.Ge))
+    count = len(won) + 1
+    word = ("Larg" if larger else "Small") + ("er" if count == 2 else "est")
+    name = f"{word} of {NUMERALS[count] if count < len(NUMERALS) else count} terms"
+    return (
+        f"{name}, case {s.name[1:]}",
+        f"One case of it: what this term gives where it is the {word.lower()}, and nothing elsewhere.",
+    )
+
+
+def naming_of_gradient(inner: str, parameters: Collection[str] = ()) -> str:
     """The name of the gradient of a tensor.
 
-    >>> naming_of_gradient("V"), naming_of_gradient("WQ")
-    ('Gradient of the values', 'Gradient of the query weights')
+    >>> naming_of_gradient("V"), naming_of_gradient("WQ"), naming_of_gradient("slope", ["slope"])
+    ('Gradient of the values', 'Gradient of the query weights', 'Gradient of the parameter slope')
     """
+    if inner in parameters:
+        return f"Gradient of the parameter {inner}"
+    if CHOICE.fullmatch(inner):
+        return f"Gradient of a term of a maximum or minimum, case {inner[1:]}"
     title = TABLE[inner].many if inner in TABLE else INPUTS.get(inner, inner)
     return f"Gradient of the {title[0].lower() + title[1:] if len(title) > 1 else title}"
 

@@ -7,7 +7,7 @@ where the input was typed in decimals) or as fractions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -42,6 +42,8 @@ class Style:
         Tensor -> how many of its first indices (heads) stand above, as in ``S^{(1)}_{2,3}``.
     decimals
         Whether numbers whose decimal expansion ends are written as decimals.
+    origin
+        The number of the first position, head or component: 1, or 0 as in programs.
     typesetting
         The macros: :data:`~symattn.readings.latex.LATEX` or :data:`~symattn.readings.latex.MARKDOWN`.
     """
@@ -49,6 +51,7 @@ class Style:
     letters: Letters = field(default_factory=Letters)
     leading: Mapping[str, int] = field(default_factory=dict)
     decimals: bool = False
+    origin: int = 1
     typesetting: Typesetting = LATEX
 
     def name(self, tensor: str, subscript: str = "", above: str = "") -> str:
@@ -56,10 +59,13 @@ class Style:
         return self.letters.tensor(tensor).tex(above, subscript)
 
     def subscripts(self, tensor: str, index: tuple[int, ...]) -> tuple[str, str]:
-        """What stands above and below for an element, counted from 1."""
+        """What stands above and below for an element."""
         n = self.leading.get(tensor, 0)
-        above, below = (",".join(str(k + 1) for k in part) for part in (index[:n], index[n:]))
-        return above, below
+        return self.counted(index[:n]), self.counted(index[n:])
+
+    def counted(self, index: Iterable[int]) -> str:
+        """Indices, which are kept from 0, as they are written."""
+        return ",".join(str(k + self.origin) for k in index)
 
 
 def latex(node: Node, style: Style | None = None) -> str:

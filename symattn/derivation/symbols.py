@@ -11,6 +11,7 @@ from symattn.program import Program, Statement
 from symattn.readings.latex import (
     LATEX,
     MARKDOWN,
+    Letters,
     Softmax,
     Style,
     batch_indices,
@@ -25,24 +26,35 @@ Writer = Callable[[Style], str | None]
 Formulas = tuple[Formula, ...]
 
 
-def step_formulas(program: Program, group: Sequence[Statement], form: str) -> tuple[Formulas, Formulas]:
+def step_formulas(
+    program: Program, group: Sequence[Statement], form: str, hidden: frozenset[str], letters: Letters
+) -> tuple[Formulas, Formulas]:
     """Index and matrix formulas of one step; an empty tuple for a form that was not asked for.
 
-    Statements that together are a softmax are one formula. A step without matrix form is shown in index form.
+    Statements that together are a softmax are one formula; where their helpers are ``hidden``, so are its log-sum-exp and the
+    share of a sink. A step without matrix form is shown in index form.
     """
-    names = {s.name for s in group[:-1]}
-    softmax = next((f for f in softmax_steps(program) if f.name == group[-1].name and names and names <= {*f.helpers}), None)
+    target, names = group[-1].name, {s.name for s in group[:-1]}
+    softmax = next((f for f in softmax_steps(program) if _gives(f, target, program, hidden) and names <= {*f.helpers}), None)
     if softmax is not None:
-        index, matrix = (_formula(_softmax(program, softmax, kind)) for kind in ("index", "matrix"))
+        index, matrix = (_formula(_softmax(program, softmax, kind, target, letters)) for kind in ("index", "matrix"))
         indices: Formulas = (index,) if index else ()
         matrices: Formulas = (matrix,) if matrix else ()
     else:
-        matrices = tuple(f for s in group if (f := _formula(_matrix(program, s))) is not None)
+        matrices = tuple(f for s in group if (f := _formula(_matrix(program, s, letters))) is not None)
         matrices = matrices if len(matrices) == len(group) else ()
-        indices = tuple(f for s in group if (f := _formula(_index(program, s))) is not None)
+        indices = tuple(f for s in group if (f := _formula(_index(program, s, letters))) is not None)
+    if indices == matrices:
+        matrices = ()  # a vector of heads, a scalar: there is nothing of matrices in it
     if form == "index":
         return indices, ()
     return (() if form == "matrix" and matrices else indices), matrices
+
+
+def _gives(found: Softmax, target: str, program: Program, hidden: frozenset[str]) -> bool:
+    """Whether a softmax has a formula of its own for a tensor, and all that the formula stands for is hidden."""
+    helpers = {n for n in found.helpers if n in program}
+    return target in {found.name, found.lse, *dict(found.beside)} and bool(helpers) and helpers <= hidden
 
 
 def _formula(write: Writer) -> Formula | None:
@@ -50,36 +62,37 @@ def _formula(write: Writer) -> Formula | None:
     return Formula(first, second) if first is not None and second is not None else None
 
 
-def _where(program: Program, s: Statement, style: Style) -> str:
-    where = condition_form(program, s, style=style, batch=batch_indices(program))
+def _where(program: Program, s: Statement, style: Style, letters: Letters) -> str:
+    where = condition_form(program, s, letters, style=style, batch=batch_indices(program))
     return rf" \quad\text{{where }} {where}" if where else ""
 
 
-def _index(program: Program, s: Statement) -> Writer:
-    return lambda style: index_form(program, s, style=style, batch=batch_indices(program))
+def _index(program: Program, s: Statement, letters: Letters) -> Writer:
+    return lambda style: index_form(program, s, letters, style=style, batch=batch_indices(program))
 
 
-def _matrix(program: Program, s: Statement) -> Writer:
+def _matrix(program: Program, s: Statement, letters: Letters) -> Writer:
     """The matrix form, with the condition where it is one on the entries of the target; other entries are 0 in what is read.
 
-    A matrix of a condition or of positions, ``[i - j]``, reads worse than the index form and is left out.
+    A matrix of a condition or of positions, ``[i - j]``, reads worse than the index form and is left out, and so is one of a
+    constant.
     """
     hidden = any(integer_symbols(c) & set(s.over) for c in s.conditions)
 
     def write(style: Style) -> str | None:
-        m = matrix_form(program, s, style=style)
-        if m is None or "[" in m.latex:
+        m = matrix_form(program, s, letters=letters, style=style)
+        if m is None or "[" in m.latex or (not s.reads and len(s.indices) > 1):
             return None
-        return m.latex + ("" if hidden else _where(program, s, style))
+        return m.latex + ("" if hidden else _where(program, s, style, letters))
 
     return write
 
 
-def _softmax(program: Program, found: Softmax, kind: str) -> Writer:
+def _softmax(program: Program, found: Softmax, kind: str, target: str, letters: Letters) -> Writer:
     shape: Literal["matrix", "index"] = "matrix" if kind == "matrix" else "index"
 
     def write(style: Style) -> str | None:
-        line = softmax_form(program, found, shape, style=style, batch=batch_indices(program))
-        return None if line is None else line + _where(program, found.weights, style)
+        line = softmax_form(program, found, shape, letters, style=style, batch=batch_indices(program), of=target)
+        return None if line is None else line + _where(program, found.weights, style, letters)
 
     return write

@@ -55,11 +55,11 @@ def _words(d: Derivation) -> list[str]:
     out = []
     for label, key in (("Queries", "i"), ("Keys", "j")):
         if key in d.words and not (key == "j" and d.words["j"] == d.words.get("i")):
-            said = "  ".join(f"{k + 1} {shortened(visible(w))}" for k, w in enumerate(d.words[key]))
+            said = "  ".join(f"{k} {shortened(visible(w))}" for k, w in enumerate(d.words[key], d.style.origin))
             out += _wrapped(f"{'Words' if d.words.get('j') == d.words.get('i') else label}: {said}", "  ")
     if d.follow is not None:
         word = d.words.get("i", ())
-        out.append(f"Followed: query {d.follow + 1}" + (f", {shortened(visible(word[d.follow]))}" if word else ""))
+        out.append(f"Followed: query {d.style.counted([d.follow])}" + (f", {shortened(visible(word[d.follow]))}" if word else ""))
     return out
 
 
@@ -120,8 +120,8 @@ def _hard(line: str, indent: str) -> list[str]:
 
 def grid_title(g: Grid, style: Style) -> str:
     """The name of a matrix or of a row of it: ``R[5,:]``, ``S^(1)``."""
-    letter = unicode_math(style.name(g.tensor, "", ",".join(str(k + 1) for k in g.leading)), labels=True)
-    return letter if g.row is None else f"{letter}[{g.row + 1},:]"
+    letter = unicode_math(style.name(g.tensor, "", style.counted(g.leading)), labels=True)
+    return letter if g.row is None else f"{letter}[{style.counted([g.row])},:]"
 
 
 def _grid(g: Grid, style: Style) -> list[str]:
@@ -182,7 +182,7 @@ def _listed(g: Grid, style: Style, title: str) -> list[str]:
                 g.row if g.row is not None else _position(r, g.skipped_rows, g.shape[-2:-1] or (1,)),
                 _position(c, g.skipped_columns, g.shape[-1:] or (1,)),
             ]
-            index = ",".join(str(k + 1) for k in at[2 - min(2, len(g.shape)) :])
+            index = style.counted(at[2 - min(2, len(g.shape)) :])
             piece = cell_piece(cell, style, False)
             sign = "=" if cell.exact else "≈"
             lead = f"  {letter}[{index}] {sign} " if index else f"  {letter} {sign} "

@@ -11,16 +11,17 @@ from typing import Any
 import sympy as sp
 
 from symattn.derivation import exactvalue as ev
-from symattn.derivation.binding import WEIGHTS, is_identity
+from symattn.derivation.binding import WEIGHTS
 from symattn.derivation.decimals import decimal, enclosed_decimal, fixed, is_exact
 from symattn.derivation.document import Cell, Grid, Line
 from symattn.derivation.enclose import BITS, bounds
 from symattn.derivation.examples import Array
 from symattn.derivation.nodeprint import Style, latex
 from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum, tree
+from symattn.derivation.remarks import identity_factor
 from symattn.derivation.work import Worksheet
 from symattn.errors import UndecidedError
-from symattn.indexed import all_reads, name_of, reads, subscripts_of
+from symattn.indexed import all_reads, name_of, subscripts_of
 from symattn.program import Program, Statement
 from symattn.readings import balls
 
@@ -48,7 +49,7 @@ class Numbers:
     ) -> None:
         self.program, self.arrays, self.sizes = program, arrays, sizes
         self.style, self.digits, self.follow, self.words = style, digits, follow, words
-        self.sheet = Worksheet(program, arrays, sizes, inline, style.decimals)
+        self.sheet = Worksheet(program, arrays, sizes, inline, style.decimals, style.origin)
         self._balls: dict[int, dict[str, Any]] = {}
         self.query = sp.Symbol("i", integer=True)
 
@@ -57,27 +58,16 @@ class Numbers:
     def step(self, group: Sequence[Statement]) -> tuple[tuple[Line, ...], tuple[Grid, ...], str]:
         """Lines of work, matrices and a remark for the statements of one step."""
         last = group[-1]
-        remark = self.remark(last)
-        if remark or self.is_lookup(last):
-            return (), self.grids(last), remark
+        identity = identity_factor(last, self.arrays)
+        if identity is not None or self.is_lookup(last):
+            return (), self.grids(last), identity.sentence if identity is not None else ""
         lines = [line for s in group if s is last or s.name not in self.sheet.inline for line in self.lines(s)]
         shown = [g for s in group if s is last for g in self.grids(s)]
-        return tuple(lines), tuple(shown), remark
+        return tuple(lines), tuple(shown), ""
 
     def is_lookup(self, s: Statement) -> bool:
         """Whether a statement only copies."""
         return not s.over and isinstance(s.expr, sp.Indexed)
-
-    def remark(self, s: Statement) -> str:
-        """That a factor is an identity matrix, so that the result is the other factor."""
-        found = reads(s.expr)
-        if len(found) != 2 or not isinstance(s.expr, sp.Mul) or not s.over:
-            return ""
-        for x, other in (found, found[::-1]):
-            name = name_of(x)
-            if name in self.arrays and is_identity(self.arrays[name]):
-                return f"The matrix {_plain(name)} is the identity here, so {_plain(s.name)} = {_plain(name_of(other))}."
-        return ""
 
     def lines(self, s: Statement) -> list[Line]:
         """The work of the followed row, or of the first row of a tensor that no query labels."""
@@ -169,7 +159,7 @@ class Numbers:
             assert abs(mid - own) <= rad + own_rad, f"{name}{list(index)}: the steps do not lead to the value of the program"
             return mid, rad
 
-        return decided(enclosure, digits, f"{name}[{','.join(str(k + 1) for k in index)}]")
+        return decided(enclosure, digits, f"{name}[{self.style.counted(index)}]")
 
     def enclosures(self, bits: int) -> dict[str, Any]:
         """Every tensor of the program as balls."""
@@ -204,10 +194,12 @@ class Numbers:
     # --- matrices
 
     def inputs(self) -> tuple[Grid, ...]:
-        """The inputs that no step computes, except identity matrices and the numbers of words."""
+        """The inputs that no step computes, except weights that a step says are identities, and the numbers of words."""
+        remarks = (identity_factor(s, self.arrays) for s in self.program)
+        said = {r.name for r in remarks if r is not None and r.name in WEIGHTS}
         found = []
         for name, array in self.arrays.items():
-            if name != "tok" and not (name in WEIGHTS and is_identity(array)):
+            if name != "tok" and name not in said:
                 found += [replace(g, given=True) for g in self._grids(name, array.shape)]
         return tuple(found)
 
@@ -312,7 +304,3 @@ def _has_item(node: Node) -> bool:
 
 def _has_function(node: Node) -> bool:
     return (isinstance(node, Apply) and node.name != "sqrt") or any(map(_has_function, children(node)))
-
-
-def _plain(name: str) -> str:
-    return f"{name[0]}_{name[1:]}" if len(name) == 2 and name[0] == "W" else name

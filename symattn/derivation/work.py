@@ -23,7 +23,7 @@ from symattn.errors import InputValueError, LimitError, UndecidedError
 from symattn.indexed import Tensor, integer_symbols, name_of, subscripts_of
 from symattn.numbers import exact_number
 from symattn.program import Program, Statement
-from symattn.readings.typesetting.ordering import Order, absorb_sign, is_negative, split_product
+from symattn.readings.typesetting.ordering import Order, absorb_sign, gathered, is_negative, split_product
 
 Env = Mapping[sp.Symbol, int]
 
@@ -47,6 +47,8 @@ class Worksheet:
         Tensors whose elements are written out where they are read, not named.
     decimals
         Whether coefficients whose decimal expansion ends are written as decimals.
+    origin
+        What an index of 0 is written as where a formula computes with indices; see :mod:`symattn.derivation.origin`.
     """
 
     def __init__(
@@ -56,12 +58,14 @@ class Worksheet:
         sizes: Mapping[sp.Symbol, int],
         inline: Iterable[str] = (),
         decimals: bool = False,
+        origin: int = 1,
     ) -> None:
         self.program = program
         self.inputs = inputs
         self.sizes = dict(sizes)
         self.inline = frozenset(inline)
         self.decimals = decimals
+        self.origin = origin
         self._order = {s.name: Order.of(s, program) for s in program}
         self.enclose = Encloser(self.full)
         self._full: dict[tuple[str, tuple[int, ...]], Exact] = {}
@@ -175,13 +179,18 @@ class Worksheet:
         if isinstance(e, sp.Indexed) or (isinstance(e, sp.Symbol) and not e.is_integer):
             return self._item(e, env)
         if isinstance(e, sp.Symbol):
-            return number(env[e] if e in env else self.sizes[e])
+            return number(env[e] + self.origin if e in env else self.sizes[e])
         if e.is_Rational:
             return number(Fraction(int(e.p), int(e.q)))
         if e in (sp.oo, -sp.oo, sp.nan):
             return Num({sp.oo: ev.INFINITY, -sp.oo: ev.MINUS_INFINITY}.get(e, ev.NAN))
         if isinstance(e, sp.Add):
-            return Sum(tuple(self._signed(s, t, env) for t in self._order[s.name].terms(e.args)))
+            content, rest = e.primitive()
+            if content != 1 and isinstance(rest, sp.Add) and all(abs(t.as_coeff_Mul()[0]) == 1 for t in rest.args):
+                if all(map(is_negative, rest.args)):
+                    return Sum(((-1, self._product(s, sp.Mul(content, -rest, evaluate=False), env)),))
+                return self._product(s, sp.Mul(content, rest, evaluate=False), env)
+            return Sum(tuple(self._signed(s, t, env) for t in self._order[s.name].terms(gathered(e.args))))
         if isinstance(e, sp.Mul):
             return self._product(s, e, env)
         if isinstance(e, sp.Pow):
@@ -234,7 +243,9 @@ class Worksheet:
         return int(value)
 
     def _node_value(self, e: sp.Expr, env: Env) -> Exact:
-        return self._node(self.program.statements[0], e, env).value
+        """The value of a subscript or of a side of a condition, where indices count from 0 as in the program."""
+        numbers = {a: sp.Integer(k) for a, k in env.items()}
+        return self._node(self.program.statements[0], e.xreplace(numbers), {}).value
 
     def holds(self, condition: sp.Basic, env: Env) -> bool:
         """Whether a condition holds at given indices.

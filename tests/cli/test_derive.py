@@ -38,7 +38,7 @@ def test_the_options_reach_the_derivation() -> None:
     base = run("--example", "two-words").stdout
     assert "m = rowmax(S)" in run("--example", "two-words", "--show-max").stdout
     assert "Log-sum-exp" in run("--example", "two-words", "--lse").stdout and "Log-sum-exp" not in base
-    assert "dS = P ∘ (dP - D1ᵀ)" in run("--example", "two-words", "--gradient").stdout and "dS" not in base
+    assert "dS = P ∘ (dP - D𝟏ᵀ)" in run("--example", "two-words", "--gradient").stdout and "dS" not in base
     weight = f"{1 / (1 + math.exp(4 / math.sqrt(3))):.12f}"
     assert weight in run("--example", "two-words", "--digits", "12").stdout and weight not in base
     index, matrix = run("causal", "--form", "index").stdout, run("causal", "--form", "matrix").stdout
@@ -50,7 +50,7 @@ def test_flags_go_over_the_example_and_the_variant() -> None:
     masked = run("--example", "two-words", "--causal", "top-left").stdout
     assert "causal=top-left" in masked and "P[1,1] = e^(1/√3)/ℓ[1] = 1 " in masked
     assert "softcap=30" in run("softcap", "--softcap", "30").stdout
-    assert "params={t: 1/3}" in run("--score", "t*s", "--param", "t=1/3").stdout
+    assert "param t=1/3" in run("--score", "t*s", "--param", "t=1/3").stdout
 
 
 @pytest.mark.parametrize("name", variants.names())
@@ -77,6 +77,14 @@ def test_formats_and_output_file(form: str, tmp_path: Path) -> None:
     assert printed.stdout.startswith(head[form])
     if form == "json":
         json.loads(printed.stdout)
+
+
+def test_a_variant_that_flags_change_does_not_keep_its_heading() -> None:
+    assert run("causal", "--causal", "none").stdout.startswith("causal, changed\n===============\n\n1.")
+    assert run("causal", "--lse").stdout.startswith("causal\n======\nno key after the query")
+    none = run("--example", "two-words-causal", "--causal", "none").stdout
+    assert none.startswith("two words, causal, changed\n") and "causal=" not in none
+    assert "where j" not in none and "0.0903     0.9097" in none  # the first row sees both keys
 
 
 def test_list() -> None:
@@ -117,6 +125,12 @@ def test_what_is_wrong_is_said(words: list[str], code: int, says: str) -> None:
         ("X = [[nan]]", "X: got nan; allowed: finite numbers"),
         ("tokns = ['a']", "unknown key 'tokns'"),
         ("tokens = ['a']\n[embedding]\nb = [1]", "the word 'a' has no row"),
+        ("Q = [[1, 2]]\nK = [[1], [3]]\nV = [[1], [2]]", "K: has length 1 where d is 2 elsewhere"),
+        ("X = [[1, 2]]\nW_Q = [[1, 0]]", "W_Q: has length 1"),
+        ("Q = [[1]]\nK = [[[[1]]], [[[2]]]]\nV = [[1]]", "K: got an array of shape"),
+        ("X = [[1]]\n[definition]\ncausl = 'top-left'", "[definition]: a definition has no field 'causl'"),
+        ("X = [[1]]\n[definition]\nscore = 's +'", "[definition]: "),
+        ("X = [[1], [2]]\n[definition]\nmask = 'j < i'\nempty_row = 'error'", "query 1 (counted from 1) sees no key"),
     ],
 )
 def test_a_bad_file_is_named(text: str, says: str, tmp_path: Path) -> None:

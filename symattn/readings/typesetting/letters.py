@@ -188,7 +188,7 @@ class Letters:
         for n in sorted(set(names) - given, key=lambda n: (n in self.tensors, n)):
             tex = self.tensor(n).tex()
             if tex in seen:
-                words[n] = _upright(n)
+                words[n] = upright(n)
             seen.add(tex)
         return replace(self, tensors={**self.tensors, **words}) if words else self
 
@@ -231,16 +231,16 @@ class Letters:
             outer = self.tensor(match[1]) if match[1] in self.tensors else self._by_rule(match[1])
             sub = self._subscript(match[2])
             return Letter(outer.base + prime, f"{outer.sub},{sub}" if outer.sub else sub, outer.prefix)
-        return Letter(_upright(bare) + prime)
+        return Letter(upright(bare) + prime)
 
     def _subscript(self, word: str) -> str:
         if re.fullmatch(r"\d+|[A-Za-z]", word):
             return word
         named = word in self.known or word in self.tensors or re.fullmatch(r"[A-Za-z]\d+", word)
-        return self.tensor(word).tex() if named else _upright(word)
+        return self.tensor(word).tex() if named else upright(word)
 
 
-def _upright(word: str) -> str:
+def upright(word: str) -> str:
     """A word in upright letters; an underscore becomes a comma, and no other sign can be part of a macro."""
     return rf"\mathrm{{{re.sub(r'[^A-Za-z0-9,]', '?', word.replace('_', ','))}}}"
 

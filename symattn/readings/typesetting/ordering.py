@@ -110,6 +110,30 @@ def _has_gradient(read: Iterable[sp.Expr]) -> bool:
     return any(len(n) > 1 and n.startswith("d") for n in map(name_of, read))
 
 
+def gathered(terms: Iterable[sp.Expr]) -> list[sp.Expr]:
+    """Terms of a sum, those in indices alone that share a number put together again: ``x - i/3 + j/3`` is ``x - (i - j)/3``.
+
+    SymPy multiplies a number into a sum of its own accord. The value is the same; only the way of writing changes.
+
+    >>> i, j, x = sp.Symbol("i", integer=True), sp.Symbol("j", integer=True), sp.IndexedBase("x")[0]
+    >>> sorted(map(str, gathered((x - (i - j) / 3).args))), sorted(map(str, gathered((x - (i - j)).args)))
+    (['-(i - j)/3', 'x[0]'], ['-i', 'j', 'x[0]'])
+    """
+    items = list(terms)
+    shares: dict[sp.Expr, list[sp.Expr]] = {}
+    for t in items:
+        number, rest = t.as_coeff_Mul()
+        if abs(number) != 1 and rest != 1 and not reads(rest) and integer_symbols(rest):
+            shares.setdefault(abs(number), []).append(t)
+    for number, found in shares.items():
+        if 1 < len(found) < len(items):
+            first = min(found, key=lambda t: str(t.as_coeff_Mul()[1]))
+            number = -number if is_negative(first) else number
+            items = [t for t in items if t not in found]
+            items.append(sp.Mul(number, sp.Add(*[t / number for t in found]), evaluate=False))
+    return items
+
+
 def absorb_sign(e: sp.Expr) -> sp.Expr:
     """A negative product with a difference in it, with the sign taken into the difference: ``-(i - j)*x`` is ``(j - i)*x``.
 

@@ -14,7 +14,7 @@ import sympy as sp
 
 from symattn.program import Program, Statement, name_of, subscripts_of
 from symattn.readings.typesetting.letters import LATEX, Letters, Style, script
-from symattn.readings.typesetting.ordering import Order, is_negative
+from symattn.readings.typesetting.ordering import Order, gathered, is_negative
 
 SUM, PRODUCT, POWER, ATOM = range(4)
 MACROS: Mapping[str, str] = {k: rf"\{k}" for k in ("exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "tan")}
@@ -123,8 +123,10 @@ class Printer:
         """A sum; a number that all terms share stands before it, as typed: ``2*(a + b)``."""
         content, rest = e.primitive()
         if content != 1 and isinstance(rest, sp.Add) and all(abs(t.as_coeff_Mul()[0]) == 1 for t in rest.args):
+            if all(map(is_negative, rest.args)):
+                return Piece("-" + self.join([self.piece(content), self.sum(-rest)]).tex, SUM)
             return self.join([self.piece(content), self.sum(rest)])
-        return self.signed(self.order.terms(e.args))
+        return self.signed(self.order.terms(gathered(e.args)))
 
     def signed(self, terms: list[sp.Expr]) -> Piece:
         """Terms in the order given, each with its sign."""
