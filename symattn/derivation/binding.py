@@ -59,7 +59,7 @@ def redefined(example: Example, definition: Definition) -> Example:
     ('two words, causal, changed', Definition(start='tokens'))
     """
     asked = definition_of(example)
-    if definition.replace(lse=asked.lse) == asked:
+    if not example.definition or definition.replace(lse=asked.lse) == asked:
         return example
     fields = {name: value for name, value in definition.changed.items() if name not in STRUCTURAL}
     return replace(example, definition=fields, title=changed_title(example), about="")

@@ -66,8 +66,8 @@ def derive(
     lse
         Derive the log-sum-exp too, whatever the definition says.
     title, about
-        Heading and first sentence; those of the example where they are empty. Where the definition is not the one that the
-        example asks for, its heading says "changed", and its sentence is left out.
+        Heading and first sentence; those of the example where they are empty. Where an example asks for fields of its own
+        and the definition is another, its heading says "changed", and its sentence is left out.
 
     Returns
     -------
@@ -150,7 +150,7 @@ class _Engine:
         example = self.example
         if example is None or self.title:
             return self.title or "Attention", self.about
-        if definition_of(example).replace(lse=self.definition.lse) != self.definition:
+        if example.definition and definition_of(example).replace(lse=self.definition.lse) != self.definition:
             return changed_title(example), self.about
         return example.title or example.name, self.about or example.about
 

@@ -61,7 +61,7 @@ class Numbers:
         identity = identity_factor(last, self.arrays)
         if identity is not None or self.is_lookup(last):
             return (), self.grids(last), identity.sentence if identity is not None else ""
-        lines = [line for s in group if s is last or s.name not in self.sheet.inline for line in self.lines(s)]
+        lines = [line for s in group for line in self.lines(s, helper=s is not last and s.name in self.sheet.inline)]
         shown = [g for s in group if s is last for g in self.grids(s)]
         return tuple(lines), tuple(shown), ""
 
@@ -69,14 +69,17 @@ class Numbers:
         """Whether a statement only copies."""
         return not s.over and isinstance(s.expr, sp.Indexed)
 
-    def lines(self, s: Statement) -> list[Line]:
-        """The work of the followed row, or of the first row of a tensor that no query labels."""
+    def lines(self, s: Statement, helper: bool = False) -> list[Line]:
+        """The work of the followed row, or of the first row of a tensor that no query labels.
+
+        Of a ``helper``, which is written out where it is read, only the elements that are too long for that.
+        """
         free = self.free_axes(s)
         fixed = self.fixed(s)
         found = []
         for values in cartesian(*(range(self.sheet.extent(a)) for a in free)):
             index = tuple({**fixed, **dict(zip(free, values, strict=True))}[a] for a in s.indices)
-            if self.sheet.defined(s.name, index):
+            if self.sheet.defined(s.name, index) and (not helper or self.sheet.named(s.name, index)):
                 found.append(index)
         return [self.line(s, index) for index in found[:LARGEST]]
 

@@ -110,6 +110,11 @@ class Worksheet:
             return value
         return ev.generator(ev.Ref(name, index))
 
+    def named(self, name: str, index: tuple[int, ...]) -> bool:
+        """Whether an element is carried along by its own name, because its value is long."""
+        value = self.short(name, index)
+        return any(isinstance(g, ev.Ref) and g.tensor == name for _, m in value.terms for g, _ in m)
+
     def defined(self, name: str, index: tuple[int, ...]) -> bool:
         """Whether the element lies inside the mask of its statement (an element of an input always does)."""
         if name not in self.program:
@@ -170,7 +175,7 @@ class Worksheet:
         value = self.short(name, index)
         if name not in self.program or value.special or (value.numeric and len(value.terms) <= 1):
             return tree(value, self.decimals)
-        if name in self.inline and not any(isinstance(g, ev.Ref) and g.tensor == name for _, m in value.terms for g, _ in m):
+        if name in self.inline and not self.named(name, index):
             return tree(value, self.decimals)
         return Item(name, index, value)
 
