@@ -2,7 +2,8 @@
 
 An *exact number* of symattn is one of
 
-- ``Fraction``: every integer, fraction, decimal text and finite float (a float is the dyadic rational that it is);
+- ``Fraction``: every integer, fraction, decimal text and finite float, those of mpmath, python-flint and gmpy2 too (a float is
+  the dyadic rational that it is);
 - the Python float ``nan``, ``inf`` or ``-inf``: the special values, which no fraction can hold;
 - a SymPy expression: an irrational number that was given as one, such as ``sqrt(3)``.
 
@@ -45,12 +46,15 @@ def exact_number(x: object) -> Exact:
     ----------
     x
         ``int``, ``Fraction``, ``float`` or NumPy scalar of any float dtype (the dyadic rational that it is), ``Decimal``,
-        a SymPy number, or text: ``"0.1"``, ``"1/3"``, ``"-1.5e-3"``, ``"2^-3"``, ``"0x1.8p-4"``, ``"-inf"``, ``"nan"``.
+        a SymPy number, ``mpf`` of any context of mpmath, ``mpz``, ``mpq`` and ``mpfr`` of gmpy2, ``fmpz``, ``fmpq`` and an
+        ``arb`` of radius 0 of python-flint, or text: ``"0.1"``, ``"1/3"``, ``"-1.5e-3"``, ``"2^-3"``, ``"0x1.8p-4"``,
+        ``"-inf"``, ``"nan"``.
 
     Raises
     ------
     InputValueError
-        When it is no real number, or text outside this grammar, or text with an exponent that is absurdly large.
+        When it is no real number (a ball with a radius is many), or text outside this grammar, or a number with an exponent
+        that is absurdly large.
 
     >>> exact_number("0.1"), exact_number("2^-3"), exact_number("1.5/3")
     (Fraction(1, 10), Fraction(1, 8), Fraction(1, 2))
@@ -67,6 +71,9 @@ def exact_number(x: object) -> Exact:
         return _from_sympy(x)
     if isinstance(x, (complex, np.complexfloating)):
         raise InputValueError(f"{x!r} is complex; a real number is needed")
+    found = _of_library(x)
+    if found is not None:
+        return found
     if hasattr(x, "as_integer_ratio"):
         try:
             return Fraction(*map(int, x.as_integer_ratio()))
@@ -79,6 +86,38 @@ def exact_number(x: object) -> Exact:
     except (TypeError, ValueError):
         pass
     raise InputValueError(f"{_shown(x)} is no number: give an integer, a fraction, a float or text such as '0.1', '1/3', '2^-3'")
+
+
+def _of_library(x: Any) -> Exact | None:
+    """A number of mpmath, python-flint or gmpy2, known by what it offers: none of them is imported; None for anything else."""
+    if hasattr(x, "man_exp") and hasattr(x, "rad"):  # a ball; it offers its midpoint as `_mpf_` too
+        if not x.is_exact():
+            raise InputValueError(
+                f"{_shown(x)} is a ball with a radius and no number; take its midpoint, `.mid()`, where that is meant"
+            )
+        if not x.is_finite():
+            return math.inf if x > 0 else -math.inf
+        mantissa, exponent = map(int, x.man_exp())
+        return _dyadic(mantissa, exponent, x)
+    if hasattr(x, "_mpf_"):
+        if hasattr(x, "func"):
+            raise InputValueError(
+                f"{_shown(x)} is a constant of mpmath at whatever precision is set; give SymPy's, or round it: +x"
+            )
+        sign, mantissa, exponent, _ = x._mpf_
+        if not mantissa and exponent:
+            return float(x)
+        return _dyadic(-int(mantissa) if sign else int(mantissa), int(exponent), x)
+    above, below = getattr(x, "numerator", None), getattr(x, "denominator", None)
+    return None if above is None or callable(above) or below is None else Fraction(int(above), int(below))
+
+
+def _dyadic(mantissa: int, exponent: int, shown: object) -> Fraction:
+    if mantissa and abs(exponent + mantissa.bit_length()) > 4 * MAX_EXPONENT:
+        raise InputValueError(
+            f"a {type(shown).__name__} of about 2^{exponent + mantissa.bit_length()} is too large or too small a number"
+        )
+    return Fraction(mantissa) * Fraction(2) ** exponent if mantissa else Fraction(0)
 
 
 def exact_array(x: object) -> npt.NDArray[Any]:

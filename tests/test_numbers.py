@@ -7,7 +7,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import flint
 import ml_dtypes
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -128,3 +130,54 @@ def test_arrays_of_every_kind() -> None:
 def test_what_is_no_number_is_refused(bad: Any) -> None:
     with pytest.raises(InputValueError):
         exact_array(bad)
+
+
+def _private(text: str, digits: int) -> Any:
+    context = mpmath.MPContext()
+    context.dps = digits
+    return context.mpf(text)
+
+
+def test_mpmath_numbers_of_every_context_are_the_dyadics_that_they_are() -> None:
+    for x in (_private("0.1", 80), _private("-1e-30", 20), mpmath.mpf("2.5"), _private("3e50", 30), _private("0", 15)):
+        sign, mantissa, exponent, _ = x._mpf_
+        assert exact_number(x) == (-1) ** sign * mantissa * Fraction(2) ** exponent
+        assert type(exact_number(x)) is Fraction
+    assert abs(exact_number(_private("0.1", 80)) - Fraction(1, 10)) < Fraction(1, 10**80)  # and not through a float
+    assert exact_array([[_private("0.5", 50), 1]]).tolist() == [[Fraction(1, 2), 1]]
+    assert [str(exact_number(mpmath.mpf(x))) for x in ("nan", "inf", "-inf")] == ["nan", "inf", "-inf"]
+
+
+def test_numbers_of_flint_are_taken_where_they_are_one_number() -> None:
+    assert exact_number(flint.fmpq(1, 3)) == Fraction(1, 3) and exact_number(flint.fmpz(-7)) == -7
+    assert exact_number(flint.arb(3) / 4) == Fraction(3, 4) and exact_number(flint.arb(0)) == 0
+    assert exact_number((flint.arb(1) / 3).mid()) != Fraction(1, 3)
+    assert exact_number(flint.arb.neg_inf()) == -math.inf
+    for ball in (flint.arb(1) / 3, flint.arb(1, 1), flint.arb.nan()):  # each offers a midpoint as `_mpf_`
+        with pytest.raises(InputValueError, match="ball with a radius"):
+            exact_number(ball)
+
+
+class _Ratio:
+    """What gmpy2's mpz and mpq offer."""
+
+    numerator, denominator = 1, 3
+
+
+def test_numbers_of_gmpy2() -> None:
+    assert exact_number(_Ratio()) == Fraction(1, 3)
+    gmpy2 = pytest.importorskip("gmpy2")
+    assert exact_number(gmpy2.mpz(7)) == 7 and exact_number(gmpy2.mpq(1, 3)) == Fraction(1, 3)
+    assert exact_number(gmpy2.mpfr("0.1")) == Fraction(0.1) and exact_number(gmpy2.mpfr("-inf")) == -math.inf
+
+
+@pytest.mark.parametrize("bad", [mpmath.mpc(1, 2), mpmath.pi, mpmath.ldexp(1, 10**9), mpmath.ldexp(1, -(10**9)), flint.acb(1, 1)])
+def test_what_no_fraction_can_hold_is_refused(bad: Any) -> None:
+    with pytest.raises(InputValueError):
+        exact_number(bad)
+
+
+@pytest.mark.parametrize("bad", [flint.arb(2) ** (10**9), flint.arb(-(10**9)).exp().mid()])
+def test_balls_beyond_every_exponent_are_refused(bad: Any) -> None:
+    with pytest.raises(InputValueError, match="too large or too small"):
+        exact_number(bad)
