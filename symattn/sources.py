@@ -62,10 +62,9 @@ def sources_of(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sourc
     missing = [n for n in names if n not in arrays]
     if missing:
         raise InputValueError(f"missing: {', '.join(missing)}; this definition starts from {', '.join(names)}")
-    kinds = {arrays[n].dtype for n in names if n != "tokens"}
-    if len(kinds) > 1:
-        shown = ", ".join(f"{n} {arrays[n].dtype}" for n in names)
-        raise InputValueError(f"the dtypes differ: {shown}; cast them to one")
+    floats = {n: arrays[n].dtype for n in names if arrays[n].dtype.kind not in "Obiu"}
+    if len(set(floats.values())) > 1:  # exact numbers and integers go with any float dtype
+        raise InputValueError(f"the float dtypes differ: {', '.join(f'{n} {x}' for n, x in floats.items())}; cast them to one")
     sources = _given(d, arrays, layout) if d.start == "qkv" else _projected(d, arrays, layout)
     if not d.output_projection:
         return sources

@@ -10,7 +10,8 @@ import pytest
 
 import symattn
 from symattn import Attention, i, j, s
-from symattn.errors import DefinitionError, GrammarError, ShapeError, UnknownNameError
+from symattn.errors import DefinitionError, GrammarError, InputValueError, ShapeError, UnknownNameError
+from symattn.numbers import exact_number
 
 RNG = np.random.default_rng(5)
 Q, K, V, G = (RNG.normal(size=(2, h, n, d)) for h, n, d in ((4, 3, 5), (2, 6, 5), (2, 6, 4), (4, 3, 4)))
@@ -116,3 +117,45 @@ def test_the_public_names_exist():
     assert set(symattn.__all__) <= set(dir(symattn))
     with pytest.raises(AttributeError, match="no attribute 'attention'"):
         symattn.attention  # the value is not needed
+
+
+EXACT_Q = np.array([[Fraction(1, 3), 1], [0, Fraction(-2, 7)]], dtype=object)
+PLAIN = np.array([[0.5, -0.25], [1.5, 0.1]])
+
+
+@pytest.mark.parametrize("reading", ["numpy", "mpmath", "balls", "exact"])
+@pytest.mark.parametrize(
+    "query", [EXACT_Q, [["1/3", 1], [0, "-2/7"]], np.array([[2, 1], [0, -3]])], ids=["object", "text", "int"]
+)
+def test_exact_numbers_and_integers_go_with_any_float_dtype(reading, query):
+    f = Attention().lambdify(reading)
+    key = PLAIN.astype(np.float32)
+    given = np.array([[float(Fraction(x)) for x in row] for row in np.asarray(query).tolist()])
+    want = by_hand(*(x[None, None] for x in (given, key.astype(float), PLAIN.astype(np.float32))), lambda r, c: True)[0][0, 0]
+    out = f(query, key, PLAIN.astype(np.float32))
+    assert np.allclose([[float(x.n() if hasattr(x, "n") else x) for x in row] for row in out.tolist()], want, atol=1e-6)
+    if reading == "numpy":
+        assert out.dtype == np.float32
+        assert f(query, key.astype("float16"), PLAIN.astype("float16")).dtype == np.float16
+
+
+def test_truth_takes_a_mixture_and_two_float_dtypes_are_refused():
+    found = Attention().truth(EXACT_Q, PLAIN, PLAIN.astype(int), grad_out=EXACT_Q, digits=20)
+    assert found["grad_query"].decided
+    with pytest.raises(InputValueError, match="the float dtypes differ: key float32, value float64"):
+        Attention().truth(EXACT_Q, PLAIN.astype(np.float32), PLAIN)
+
+
+def test_results_of_mpmath_are_inputs_again_without_loss():
+    f = Attention().lambdify("mpmath", digits=60)
+    once = f(EXACT_Q, PLAIN, PLAIN)
+    twice = f(once, PLAIN, PLAIN)
+    found = Attention().truth(once, PLAIN, PLAIN, digits=55)["out"]
+    for w, mid in zip(twice.ravel(), found.mid.ravel(), strict=True):
+        assert abs(exact_number(w) - mid) <= abs(mid) / 10**54
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_an_incoming_gradient_that_is_left_out_does_not_widen_the_dtype(dtype):
+    q, k, v, g = (x.astype(dtype) for x in (Q, K, V, G))
+    assert Attention().lambdify("numpy", "grad_query")(q, k, v, grad_out=g).dtype == dtype

@@ -33,12 +33,15 @@ def with_gradient(program: Program) -> Program:
 
 
 def with_seeds(bound: Bound) -> dict[str, Array]:
-    """The inputs of a bound definition with a zero for each incoming gradient that was not given."""
+    """The inputs of a bound definition with a zero for each incoming gradient that was not given.
+
+    The zeros are integers, so that they do not widen the dtype of what was given.
+    """
     sizes = {s: sp.Integer(bound.sizes[str(s)]) for s in bound.program.sizes if str(s) in bound.sizes}
     given = dict(bound.inputs)
     for name in bound.program.outputs:
         shape = tuple(int(n.xreplace(sizes)) for n in bound.program.shapes[name])
-        given.setdefault("d" + name, np.zeros(shape))
+        given.setdefault("d" + name, np.zeros(shape, dtype=np.int64))
     return given
 
 
