@@ -33,13 +33,17 @@ class Sources:
 
 
 def as_array(name: str, x: Any) -> Array:
-    """An array of real numbers; lists, text, fractions and SymPy numbers become exact numbers.
+    """An array of real numbers; lists, text, fractions and SymPy numbers become exact numbers, lists of integers integers.
 
+    >>> as_array("tokens", [0, 2]).dtype.kind
+    'i'
     >>> as_array("query", [["0.1", 1]]).tolist()
     [[Fraction(1, 10), Fraction(1, 1)]]
     """
     if isinstance(x, (list, tuple, str)):
-        return exact_array(x)
+        found = exact_array(x)
+        whole = np.asarray(x) if _all_integers(x) else found
+        return whole if whole.dtype.kind in "biu" else found
     if framework(x) in ("torch", "jax"):
         return to_numpy(x, name)
     try:
@@ -49,6 +53,11 @@ def as_array(name: str, x: Any) -> Array:
     if array.dtype.kind == "c":
         raise InputValueError(f"{name} is complex; real numbers are needed")
     return exact_array(array) if array.dtype.kind in "OUS" else array
+
+
+def _all_integers(x: Any) -> bool:
+    """Whether nested lists hold Python integers and booleans only: masks, lengths and token numbers must stay integers."""
+    return all(map(_all_integers, x)) if isinstance(x, (list, tuple)) else type(x) in (int, bool)
 
 
 def sources_of(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sources:

@@ -325,3 +325,18 @@ def test_projected_weights_come_back_in_their_shape():
         name, back = unbind(bound, letter, bound.inputs[letter])
         assert name == field
         np.testing.assert_array_equal(back, fields[field])
+
+
+@pytest.mark.parametrize(
+    ("fields", "given"),
+    [
+        ({"key_lengths": True}, {"key_lengths": [1]}),
+        ({"attn_mask": "boolean"}, {"attn_mask": [[True, False]]}),
+        ({"attn_mask": "boolean"}, {"attn_mask": [[1, 0]]}),
+        ({"document": True}, {"doc_q": [1], "doc_k": [1, 2]}),
+    ],
+)
+def test_lists_of_integers_are_integers(fields, given):
+    bound = bind(Definition(**fields), {"query": [[1]], "key": [[1], [2]], "value": [[10**30], [2]], **given})
+    assert bound.keep().tolist() == [[True, False]]
+    assert bound.inputs["V"].tolist() == [[10**30], [2]]
