@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,8 +20,11 @@ from symattn.readings.balls import parts
 Array = npt.NDArray[Any]
 Status = Literal["exact", "enclosed", "tiny", "undecided"]
 
+SHOWN, SHOWN_DIGITS = 4, 5
+"""How many values, and digits of each, a printed enclosure shows."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Enclosure:
     """The values of a tensor, each known to lie in ``[mid - rad, mid + rad]``.
 
@@ -48,6 +52,18 @@ class Enclosure:
     def shape(self) -> tuple[int, ...]:
         """The shape of the tensor."""
         return self.mid.shape
+
+    def __repr__(self) -> str:
+        """Shape, how many elements have which status, and the first few values: an array of fractions fills the screen.
+
+        >>> Enclosure(*(np.array([x] * 9, dtype=object) for x in (Fraction(1, 3), Fraction(1, 10**9), "enclosed")))
+        <Enclosure of shape (9,): 9 enclosed; 0.33333, 0.33333, 0.33333, 0.33333, ...>
+        """
+        names, counts = np.unique(np.asarray(self.status, dtype=str), return_counts=True)
+        states = ", ".join(f"{n} {name}" for name, n in zip(names.tolist(), counts.tolist(), strict=True)) or "empty"
+        first = list(itertools.islice(self.mid.flat, SHOWN))
+        values = ", ".join([decimal(x, SHOWN_DIGITS) for x in first] + ["..."] * (self.mid.size > SHOWN))
+        return f"<Enclosure of shape {self.shape}: {states}{'; ' + values if values else ''}>"
 
     @property
     def decided(self) -> bool:

@@ -156,6 +156,19 @@ def test_parts_of_an_enclosure() -> None:
     assert e.float().tolist() == [[1 / 3, 2.0]]
 
 
+def test_a_printed_enclosure_is_short() -> None:
+    mid = np.full((40, 40), Fraction(1, 7**400), dtype=object)
+    status = np.full((40, 40), "enclosed", dtype="<U9")
+    status[0, :3] = ["exact", "tiny", "undecided"]
+    mid[0, 1] = -math.inf
+    text = repr(Enclosure(mid, mid, status))
+    assert text.startswith("<Enclosure of shape (40, 40): 1597 enclosed, 1 exact, 1 tiny, 1 undecided; ")
+    assert "-inf" in text and len(text) < 200
+    assert repr(Enclosure(mid, mid, status)[1, 1]).startswith("<Enclosure of shape (): 1 enclosed; ")
+    assert repr(Enclosure(mid[:0], mid[:0], status[:0])) == "<Enclosure of shape (0, 40): empty>"
+    assert "Fraction(" not in repr({"out": Enclosure(mid, mid, status)})
+
+
 @pytest.mark.parametrize(
     ("x", "digits", "text"),
     [
