@@ -109,6 +109,8 @@ class Attention(Definition):
         ------
         UnknownNameError
             For a reading, an option or an output that does not exist.
+        InputValueError
+            From the function: as :func:`symattn.binding.bind`, and when a gradient is wanted and none comes in.
 
         >>> f = Attention().lambdify("mpmath", digits=30)
         >>> f([[1]], [[0], [0]], [[1], [4]])
@@ -118,7 +120,7 @@ class Attention(Definition):
 
         from symattn.binding import bind, unbind
         from symattn.lambdify import READINGS
-        from symattn.truth.fields import with_gradient, with_seeds
+        from symattn.truth.fields import check_outputs, with_gradient, with_seeds
 
         if reading not in READINGS:
             raise UnknownNameError(f"there is no reading {reading!r} that gives values. {nearest(reading, READINGS)}")
@@ -126,6 +128,7 @@ class Attention(Definition):
             if o not in READINGS[reading]:
                 raise UnknownNameError(f"the reading {reading!r} has no option {o!r}. {nearest(o, READINGS[reading])}")
         wanted = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        check_outputs(self, wanted)
         evaluate = import_module(f"symattn.readings.{reading}").evaluate
 
         def function(*args: Any, **fields: Any) -> Any:

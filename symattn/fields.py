@@ -108,4 +108,14 @@ def letter_of(field: str, letters: Collection[str], parameters: Iterable[str] = 
     for letter in sorted(letters):
         if field_of(letter, parameters) == field and not (letter in ("O", "dO") and letter.replace("O", "Y") in letters):
             return letter
-    raise UnknownNameError(f"no tensor here has the name {field!r}. {nearest(field, {field_of(x, parameters) for x in letters})}")
+    raise UnknownNameError(f"no tensor here has the name {field!r}. {nearest(field, public_fields(letters, parameters))}")
+
+
+def public_fields(letters: Iterable[str], parameters: Iterable[str] = ()) -> frozenset[str]:
+    """The names of those tensors (and gradients) that have a field name; helpers such as ``l`` have none.
+
+    >>> sorted(public_fields(["O", "l", "dQ", "dl", "dt"], ["t"]))
+    ['grad_query', 'grad_t', 'out']
+    """
+    own = {*BY_LETTER, *parameters}
+    return frozenset(field_of(x, parameters) for x in letters if x in own or (x.startswith("d") and x[1:] in own))

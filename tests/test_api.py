@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import mpmath
@@ -9,9 +10,11 @@ import numpy as np
 import pytest
 
 import symattn
-from symattn import Attention, i, j, s
+from symattn import Attention, i, j, s, variants
 from symattn.errors import DefinitionError, GrammarError, InputValueError, ShapeError, UnknownNameError
+from symattn.fields import field_of, public_fields
 from symattn.numbers import exact_number
+from symattn.truth.fields import check_outputs, with_gradient
 
 RNG = np.random.default_rng(5)
 Q, K, V, G = (RNG.normal(size=(2, h, n, d)) for h, n, d in ((4, 3, 5), (2, 6, 5), (2, 6, 4), (4, 3, 4)))
@@ -99,7 +102,14 @@ def test_the_layout_is_only_a_layout():
         (lambda: Attention(score="__import__('os')"), GrammarError, "__import__"),
         (lambda: Attention().lambdify("nump"), UnknownNameError, "numpy"),
         (lambda: Attention().lambdify("numpy", digits=3), UnknownNameError, "dtype"),
-        (lambda: Attention().lambdify("numpy", "outt")(Q, K, V), UnknownNameError, "out"),
+        (lambda: Attention().lambdify("numpy", "outt"), UnknownNameError, "out"),
+        (lambda: Attention().lambdify("numpy", ("out", "grad_foo")), UnknownNameError, "'grad_foo'. (Did|Known)"),
+        (lambda: Attention().lambdify("numpy", "grad_sinks"), UnknownNameError, "'grad_sinks'"),
+        (lambda: Attention(lse=False).lambdify("numpy", "lse"), UnknownNameError, "'lse'"),
+        (lambda: Attention(attn_mask="boolean").lambdify("numpy", "grad_attn_mask"), UnknownNameError, "'grad_attn_mask'"),
+        (lambda: Attention().lambdify("numpy", "grad_out"), UnknownNameError, "'grad_out'"),
+        (lambda: Attention().lambdify("mpmath", "grad_query")(Q, K, V), InputValueError, "missing: grad_out or grad_lse;"),
+        (lambda: Attention(lse=False).lambdify("exact", "grad_key")(Q, K, V), InputValueError, "missing: grad_out;"),
         (lambda: Attention().lambdify()(Q, K, V, V), DefinitionError, "by position"),
         (lambda: Attention().lambdify()(Q, K, V, key=K), DefinitionError, "key is given by position and by name"),
         (lambda: Attention(heads=3).truth(Q, K, V), ShapeError, "head"),
@@ -159,3 +169,26 @@ def test_results_of_mpmath_are_inputs_again_without_loss():
 def test_an_incoming_gradient_that_is_left_out_does_not_widen_the_dtype(dtype):
     q, k, v, g = (x.astype(dtype) for x in (Q, K, V, G))
     assert Attention().lambdify("numpy", "grad_query")(q, k, v, grad_out=g).dtype == dtype
+
+
+def test_a_wrong_output_is_answered_with_field_names_only():
+    att = Attention(sink=True, score="s - t*(i - j)")
+    with pytest.raises(UnknownNameError) as caught:
+        att.lambdify("numpy", "zzzzzz")
+    known = set(re.findall("'(.*?)'", str(caught.value))) - {"zzzzzz"}
+    fields = {"grad_query", "grad_key", "grad_value", "grad_sinks", "grad_t"}
+    assert known == fields | {"out", "lse", "raw_scores", "scaled_scores", "scores", "weights"}
+    with pytest.raises(UnknownNameError) as caught:
+        att.lambdify("numpy", "grad_foo")
+    assert not {"grad_l", "grad_E"} & set(re.findall("'(.*?)'", str(caught.value)))
+
+
+@pytest.mark.parametrize("name", variants.names())
+def test_every_output_that_exists_is_allowed_before_there_are_arrays(name):
+    """What the bound program with its gradient defines under a field name passes the check, with batch and heads too."""
+    d = variants.get(name).definition
+    program = with_gradient(d.program(batch=True))
+    seeds = {field_of("d" + n, d.parameters) for n in program.outputs[: len(d.program().outputs)]}
+    found = public_fields([x.name for x in program], d.parameters) - seeds
+    assert {"out"} <= found
+    check_outputs(d, found)

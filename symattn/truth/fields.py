@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,8 @@ from symattn import formats
 from symattn.adjoint import adjoint
 from symattn.binding import Bound, bind, unbind
 from symattn.definition import Definition
+from symattn.errors import InputValueError, UnknownNameError, nearest
+from symattn.fields import field_of, public_fields
 from symattn.program import Program
 from symattn.truth.enclosure import Enclosure
 from symattn.truth.truth import truth
@@ -32,11 +34,45 @@ def with_gradient(program: Program) -> Program:
     return raw.with_statements(raw.statements, dict.fromkeys((*program.outputs, *raw.outputs)))
 
 
+def check_outputs(definition: Definition, wanted: Iterable[str]) -> None:
+    """Refuse names that are no tensor of a definition and no gradient of one, before there are arrays.
+
+    Raises
+    ------
+    UnknownNameError
+        With the nearest names that exist.
+
+    >>> check_outputs(Definition(), ["out", "grad_query", "weights"])
+    >>> check_outputs(Definition(), ["wights"])
+    Traceback (most recent call last):
+    symattn.errors.UnknownNameError: there is no output 'wights'. Did you mean 'weights'?
+    """
+    program, parameters = definition.program(), definition.parameters
+    defined = [s.name for s in program]
+    real = [n for n in program.inputs if n not in program.discrete]
+    seeds = {field_of("d" + n, parameters) for n in program.outputs}
+    letters = [*defined, *("d" + n for n in (*real, *defined))]
+    names = {field_of(n, parameters) for n in letters} - seeds
+    shown = public_fields([*defined, *("d" + n for n in real)], parameters) - seeds
+    for name in wanted:
+        if name not in names:
+            raise UnknownNameError(f"there is no output {name!r}. {nearest(name, shown)}")
+
+
 def with_seeds(bound: Bound) -> dict[str, Array]:
     """The inputs of a bound definition with a zero for each incoming gradient that was not given.
 
     The zeros are integers, so that they do not widen the dtype of what was given.
+
+    Raises
+    ------
+    InputValueError
+        When none was given: every gradient would be 0.
     """
+    seeds = ["d" + name for name in bound.program.outputs]
+    if not any(name in bound.inputs for name in seeds):
+        needed = " or ".join(field_of(name, bound.definition.parameters) for name in seeds)
+        raise InputValueError(f"missing: {needed}; gradients of the inputs need an incoming gradient (one that is absent is 0)")
     sizes = {s: sp.Integer(bound.sizes[str(s)]) for s in bound.program.sizes if str(s) in bound.sizes}
     given = dict(bound.inputs)
     for name in bound.program.outputs:
