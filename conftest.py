@@ -1,4 +1,4 @@
-"""The Python examples of README.md and docs/ run as tests."""
+"""The Python examples of README.md and docs/ run as tests; those of a page build on each other (`--dist loadfile`)."""
 
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser

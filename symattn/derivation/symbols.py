@@ -93,6 +93,7 @@ def _softmax(program: Program, found: Softmax, kind: str, target: str, letters: 
 
     def write(style: Style) -> str | None:
         line = softmax_form(program, found, shape, letters, style=style, batch=batch_indices(program), of=target)
-        return None if line is None else line + _where(program, found.weights, style, letters)
+        below = kind == "index" and target != found.name  # the sum itself says which keys it is over
+        return None if line is None else line + ("" if below else _where(program, found.weights, style, letters))
 
     return write

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from symattn.program import Program, Statement, name_of, reads
+from symattn.program import Program, Statement, conjuncts, name_of, reads
+from symattn.readings.typesetting.conditions import conditions_of
 from symattn.readings.typesetting.indexform import with_constants
 from symattn.readings.typesetting.letters import script
 from symattn.readings.typesetting.matrices import ENTRYWISE
@@ -172,17 +173,17 @@ def _lse_factor(t: Statement, normaliser: sp.Expr, shift: sp.Expr | None) -> tup
 
 
 def softmax_index(found: Softmax, program: Program, printer: Printer) -> str:
-    r"""``P_{ij} = \frac{\exp(Z_{ij})}{\sum_{j'} \exp(Z_{ij'})}``; a sink stands in the denominator."""
+    r"""``P_{ij} = \frac{\exp(Z_{ij})}{\sum_{j' \le i} \exp(Z_{ij'})}``; a sink stands in the denominator."""
     score = _score(found, program)
     fresh = sp.Symbol(f"{found.over.name}'", integer=True)
-    total = _row(found, printer, printer.tex(score.xreplace({found.over: fresh})), printer.tex(fresh))
+    total = _row(found, printer, score, fresh)
     return rf"{printer.tex(found.weights.target)} = \frac{{\exp{bracket(printer.tex(score))}}}{{{total}}}"
 
 
 def beside_index(found: Softmax, program: Program, printer: Printer, name: str) -> str:
     r"""``P_0 = \frac{\exp(b)}{\exp(b) + \sum_j \exp(Z_{ij})}``: the share of a sink."""
     logit = printer.tex(dict(found.beside)[name])
-    total = _row(found, printer, printer.tex(_score(found, program)), printer.tex(found.over))
+    total = _row(found, printer, _score(found, program), found.over)
     return rf"{printer.tex(program[name].target)} = \frac{{\exp{bracket(logit)}}}{{{total}}}"
 
 
@@ -190,7 +191,7 @@ def lse_index(found: Softmax, program: Program, printer: Printer) -> str | None:
     r"""``L_i = \log\left(\sum_j \exp(Z_{ij})\right)``; None where the program has no log-sum-exp."""
     if found.lse is None:
         return None
-    total = _row(found, printer, printer.tex(_score(found, program)), printer.tex(found.over))
+    total = _row(found, printer, _score(found, program), found.over)
     return rf"{printer.tex(program[found.lse].target)} = {_log(found, printer)}\left({total}\right)"
 
 
@@ -232,9 +233,15 @@ def _score(found: Softmax, program: Program) -> sp.Expr:
     return with_constants(program, found.exponential).expr.args[0] + (found.shift if found.shift is not None else 0)
 
 
-def _row(found: Softmax, printer: Printer, score: str, bound: str) -> str:
+def _row(found: Softmax, printer: Printer, score: sp.Expr, bound: sp.Symbol) -> str:
+    r"""The denominator: ``\sum_{j \le i} \exp(Z_{ij})``, over the keys that are kept, the extras before it."""
+    table = {found.over: bound}
     beside = [rf"\exp{bracket(printer.tex(x))}" for x in found.extras]
-    return " + ".join([*beside, rf"\sum{script('_', bound)} \exp{bracket(score)}"])
+    kept = [c.xreplace(table) for c in conjuncts(found.exponential.where) if c.has(found.over)]
+    below = conditions_of(sp.And(*kept, evaluate=False), printer) if kept else ()
+    plain = len(kept) == 1 and isinstance(kept[0], sp.core.relational.Relational) and kept[0].lhs == bound
+    under = below[0] if plain else rf"{printer.tex(bound)} :\, {', '.join(below)}" if below else printer.tex(bound)
+    return " + ".join([*beside, rf"\sum{script('_', under)} \exp{bracket(printer.tex(score.xreplace(table)))}"])
 
 
 def _reduced(found: Softmax, program: Program, printer: Printer) -> str | None:

@@ -38,7 +38,8 @@ def test_plain_and_masked():
         assert (found.shift, found.extras, found.lse) == (T("top", i), (), None)
         assert softmax_form(p, found) == r"p = \operatorname{softmax}(a)"
         assert softmax_form(p, found, style="markdown") == r"p = \mathrm{softmax}(a)"
-        assert softmax_form(p, found, "index") == r"p_{ij} = \frac{\exp(a_{ij})}{\sum_{j'} \exp(a_{ij'})}"
+        kept = "j'" if where == sp.true else r"j' \le i"  # nothing is evaluated at a key that is masked
+        assert softmax_form(p, found, "index") == rf"p_{{ij}} = \frac{{\exp(a_{{ij}})}}{{\sum_{{{kept}}} \exp(a_{{ij'}})}}"
         assert softmax_form(p, found, lse=True) is None
 
 
@@ -97,9 +98,9 @@ def test_a_sink_stands_in_the_denominator(inline):
     assert set(found.helpers) == {"top0", "top", "w", "r", "total"} | ({"e0"} if not inline else set())
     assert found.lse == "out"
     assert softmax_form(p, found) == r"p = \operatorname{diag}(\exp(b)\mathbf{1} + \exp(a)\mathbf{1})^{-1} \exp(a)"
-    assert softmax_form(p, found, "index") == r"p_{ij} = \frac{\exp(a_{ij})}{\exp(b) + \sum_{j'} \exp(a_{ij'})}"
+    assert softmax_form(p, found, "index") == r"p_{ij} = \frac{\exp(a_{ij})}{\exp(b) + \sum_{j' \le i} \exp(a_{ij'})}"
     assert softmax_form(p, found, lse=True) == r"\mathrm{out} = \log(\exp(b)\mathbf{1} + \exp(a)\mathbf{1})"
-    assert softmax_form(p, found, "index", lse=True) == r"\mathrm{out}_i = \log\left(\exp(b) + \sum_j \exp(a_{ij})\right)"
+    assert softmax_form(p, found, "index", lse=True) == r"\mathrm{out}_i = \log\left(\exp(b) + \sum_{j \le i} \exp(a_{ij})\right)"
 
 
 def test_a_row_maximum_that_passes_over_the_sink_still_cancels():
@@ -124,7 +125,7 @@ def test_definitions(base):
     assert softmax_form(p, found) == r"P^{(h)} = \operatorname{softmax}(S^{(h)})"
     assert softmax_form(p, found, lse=True) == rf"L^{{(h)}} = {log}(\exp(S^{{(h)}})\mathbf{{1}})"
     assert (
-        softmax_form(p, found, "index", batch="h") == r"P^{(h)}_{ij} = \frac{\exp(S^{(h)}_{ij})}{\sum_{j'} \exp(S^{(h)}_{ij'})}"
+        softmax_form(p, found, "index", batch="h") == r"P^{(h)}_{ij} = \frac{\exp(S^{(h)}_{ij})}{\sum_{j' \le i} \exp(S^{(h)}_{ij'})}"
     )
 
 
@@ -158,7 +159,7 @@ def test_the_share_of_the_sink_is_written_without_helpers():
     assert found.beside == (("P0", T("sink", h)),)
     total = r"\exp(b_h)\mathbf{1} + \exp(S^{(h)})\mathbf{1}"
     assert softmax_form(p, found, of="P0") == rf"P_0^{{(h)}} = \operatorname{{diag}}({total})^{{-1}} \exp(b_h)\mathbf{{1}}"
-    assert softmax_form(p, found, "index", of="P0") == r"(P_0)_{hi} = \frac{\exp(b_h)}{\exp(b_h) + \sum_j \exp(S_{hij})}"
+    assert softmax_form(p, found, "index", of="P0") == r"(P_0)_{hi} = \frac{\exp(b_h)}{\exp(b_h) + \sum_{j \le i} \exp(S_{hij})}"
     assert softmax_form(p, found, of="L") == softmax_form(p, found, lse=True)
     with pytest.raises(UnknownNameError, match="'PO' is no part"):
         softmax_form(p, found, of="PO")
