@@ -36,6 +36,7 @@ from symattn.indexed import (
     subscripts_of,
     tensor,
 )
+from symattn.validation import checked_shapes
 
 __all__ = [
     "Program",
@@ -179,7 +180,8 @@ class Program:
     outputs
         Names of defined tensors.
     shapes
-        Sizes of inputs that no plain index reveals, such as the embedding table in ``Emb[tok[p], c]``.
+        Sizes of inputs that no read with plain indices reveals: the embedding table in ``Emb[tok[p], c]``, or ``x`` where
+        only ``x[t - 1]`` is read.
 
     Raises
     ------
@@ -203,7 +205,7 @@ class Program:
         object.__setattr__(self, "statements", tuple(self.statements))
         object.__setattr__(self, "outputs", tuple(self.outputs))
         object.__setattr__(self, "dims", Table({k: sp.Integer(v) if isinstance(v, int) else v for k, v in self.dims.items()}))
-        object.__setattr__(self, "shapes", Table(_check(self)))
+        object.__setattr__(self, "shapes", Table(checked_shapes(self)))
 
     def __hash__(self) -> int:
         return hash((self.statements, self.dims, self.outputs, self.shapes))
@@ -283,63 +285,3 @@ class Program:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements))
-
-
-def _check(p: Program) -> dict[str, tuple[sp.Expr, ...]]:
-    """Validate a program and return the shape of every tensor in it."""
-    sizes = {a for v in p.dims.values() for a in v.free_symbols} | {
-        a for shape in p.shapes.values() for v in shape for a in sp.sympify(v).free_symbols
-    }
-    shapes = {k: tuple(sp.Integer(v) if isinstance(v, int) else v for v in shape) for k, shape in p.shapes.items()}
-    will_define = {s.name: s for s in p.statements}
-    if len(will_define) != len(p.statements):
-        names = [s.name for s in p.statements]
-        raise ProgramError(f"defined twice: {', '.join(sorted({n for n in names if names.count(n) > 1}))}")
-    done: set[str] = set()
-    for s in p.statements:
-        for a in s.domain:
-            if a not in p.dims:
-                raise ProgramError(f"{s.name}: index {a} has no size; give it in `dims`")
-        loose = (integer_symbols(s.expr) | integer_symbols(s.where)) - set(s.domain) - sizes
-        if loose:
-            raise ProgramError(
-                f"{s.name}: {', '.join(sorted(map(str, loose)))} is neither a free nor a bound index nor a size, in `{s}`"
-            )
-        used = integer_symbols(s.expr) | integer_symbols(s.where)
-        for a in s.over:
-            if a not in used and reads(s.expr):
-                raise ProgramError(f"{s.name}: the bound index {a} is in neither the expression nor the condition, in `{s}`")
-        for e in (s.expr, s.where):
-            for x in all_reads(e):
-                _check_read(p, s, x, shapes, will_define, done)
-        shapes[s.name] = p.shape_of(s)
-        done.add(s.name)
-    for o in p.outputs:
-        if o not in will_define:
-            raise ProgramError(f"the output {o} is not defined; defined are {', '.join(will_define)}")
-    return shapes
-
-
-def _check_read(
-    p: Program,
-    s: Statement,
-    x: Tensor,
-    shapes: dict[str, tuple[sp.Expr, ...]],
-    will_define: Mapping[str, Statement],
-    done: set[str],
-) -> None:
-    n, sub = name_of(x), subscripts_of(x)
-    if n in will_define and n not in done:
-        raise ProgramError(f"{s.name}: reads {n} before it is defined, in `{s}`")
-    inferred = tuple(p.dims.get(a) for a in sub)
-    known = shapes.get(n)
-    if known is None:
-        if any(d is None for d in inferred):
-            raise ProgramError(f"{s.name}: the shape of {n} cannot be seen from `{x}`; give it in `shapes`")
-        shapes[n] = inferred
-        return
-    if len(known) != len(sub):
-        raise ProgramError(f"{s.name}: {n} has {len(known)} axes, `{x}` gives {len(sub)} subscripts")
-    for k, (want, got) in enumerate(zip(known, inferred, strict=True)):
-        if got is not None and got != want:
-            raise ProgramError(f"{s.name}: axis {k} of {n} has size {want}, but `{x}` reads it with {sub[k]} of size {got}")

@@ -102,3 +102,24 @@ def test_conjuncts_of_true_are_none():
 def test_renaming_keeps_the_statement_consistent():
     renamed = S.renamed({i: p})
     assert str(renamed) == "S[p, j] = sum over c of K[j, c]*Q[p, c]   where j <= p"
+
+
+@pytest.mark.parametrize("first", [tensor("E", 0, j), tensor("E", i - 1, j), tensor("E", tensor("tok", i), j)])
+def test_a_shape_is_inferred_from_any_read_that_reveals_it(first):
+    early = Statement(tensor("A", i, j), first, where=sp.Ge(i, 1))
+    plain = Statement(tensor("C", i), tensor("E", i, j), (j,))
+    for statements in ((early, plain), (plain, early)):
+        assert Program(statements, DIMS, ("A", "C")).shapes["E"] == (n, m)
+    with pytest.raises(ProgramError, match="shape of E cannot be seen"):
+        Program((early,), DIMS, ("A",))
+
+
+def test_a_shape_is_inferred_axis_by_axis_and_a_condition_may_reveal_it():
+    both = Statement(tensor("A", i, j), tensor("E", 0, j) * tensor("E", i, 0))
+    assert Program((both,), DIMS, ("A",)).shapes["E"] == (n, m)
+    difference = Statement(tensor("y", i), tensor("x", i - 1) - tensor("x", i), where=sp.Ge(i, 1))
+    assert Program((difference,), DIMS, ("y",)).shapes["x"] == (n,)
+    asked = Statement(tensor("y", i), tensor("x", 0), where=sp.Gt(tensor("x", i), 0))
+    assert Program((asked,), DIMS, ("y",)).shapes["x"] == (n,)
+    with pytest.raises(ProgramError, match="axis 1 of E has size m"):
+        Program((Statement(tensor("A", i, j), tensor("E", 0, j) * tensor("E", i, i)),), DIMS, ("A",))
