@@ -145,7 +145,13 @@ class Attention(Definition):
         return function
 
     def truth(
-        self, *args: Any, digits: int | None = None, bits: int | None = None, layout: str = "bhsd", **fields: Any
+        self,
+        *args: Any,
+        digits: int | None = None,
+        bits: int | None = None,
+        max_bits: int | None = None,
+        layout: str = "bhsd",
+        **fields: Any,
     ) -> dict[str, Enclosure]:
         """The exact values of ``query, key, value``'s outputs, enclosed: midpoint and radius of every element.
 
@@ -155,6 +161,8 @@ class Attention(Definition):
             ``query, key, value`` by position.
         digits, bits
             Guaranteed significant digits of every element (50), or one evaluation at a precision.
+        max_bits
+            Go on to this precision for elements that may be 0; see :func:`symattn.truth.truth`.
         layout
             ``"bhsd"`` or ``"bshd"``.
         fields
@@ -171,7 +179,8 @@ class Attention(Definition):
         """
         from symattn.truth.fields import truth_of
 
-        return truth_of(self, {**_positional(args, fields), **fields}, layout=layout, digits=digits, bits=bits)
+        given = {**_positional(args, fields), **fields}
+        return truth_of(self, given, layout=layout, digits=digits, bits=bits, max_bits=max_bits)
 
     def verify(
         self,

@@ -105,11 +105,11 @@ SCALE = 40_000
 """Exponents of two beyond this are not written out as fractions: below 2^-40000 a number is given as 0 with that radius."""
 
 
-def parts(x: Any) -> tuple[Exact, Exact]:
+def parts(x: Any, scale: int = SCALE) -> tuple[Exact, Exact]:
     """Midpoint and radius as exact numbers: ``mid - rad <= value <= mid + rad``.
 
-    A special value has radius 0; a ball of which nothing is known is 0 with radius infinity. A number below 2^-40000 (the
-    exponential of a "minus infinity" such as -1e9) is 0 with radius 2^-40000, and one above 2^40000 is not known.
+    A special value has radius 0; a ball of which nothing is known is 0 with radius infinity. A number below 2^-scale (the
+    exponential of a "minus infinity" such as -1e9) is 0 with radius 2^-scale, and one above 2^scale is not known.
 
     >>> parts(Ball(3) / 2), parts(NEGATIVE)
     ((Fraction(3, 2), Fraction(0, 1)), (-inf, Fraction(0, 1)))
@@ -121,12 +121,12 @@ def parts(x: Any) -> tuple[Exact, Exact]:
     if not x.is_finite():
         return Fraction(0), math.inf
     (mid, e), (rad, f) = (tuple(map(int, v.man_exp())) for v in (x.mid(), x.rad()))
-    if max(mid and e + mid.bit_length(), rad and f + rad.bit_length()) > SCALE:
+    if max(mid and e + mid.bit_length(), rad and f + rad.bit_length()) > scale:
         return Fraction(0), math.inf
-    if mid and e + mid.bit_length() < -SCALE:
-        mid, e, rad, f = 0, 0, 1, max(-SCALE, rad and f + rad.bit_length()) + 1
-    elif rad and f < -2 * SCALE:
-        rad, f = 1, -2 * SCALE + 64
+    if mid and e + mid.bit_length() < -scale:
+        mid, e, rad, f = 0, 0, 1, max(-scale, rad and f + rad.bit_length()) + 1
+    elif rad and f < -2 * scale:
+        rad, f = 1, -2 * scale + 64
     return _dyadic(mid, e), _dyadic(rad, f)
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+import flint
 import numpy as np
 import numpy.typing as npt
 
 from symattn import formats
 from symattn.errors import UndecidedError
 from symattn.numbers import Exact
-from symattn.readings.balls import parts
+from symattn.readings.balls import SCALE, parts
+from symattn.readings.specials import Special
 
 Array = npt.NDArray[Any]
 Status = Literal["exact", "enclosed", "tiny", "undecided"]
@@ -126,12 +128,37 @@ def straddling(e: Enclosure, format: str | formats.Format) -> tuple[int, ...] | 
 
 def of_balls(balls: Array, digits: int | None = None) -> Enclosure:
     """The enclosure of an array of balls; without ``digits`` every finite ball counts as enclosed."""
-    found = [parts(x) for x in balls.ravel().tolist()]
+    scale = max(SCALE, 4 * (digits or 0))
+    found = [parts(x, scale) for x in balls.ravel().tolist()]
     return Enclosure(
         _array([m for m, _ in found], balls.shape),
         _array([r for _, r in found], balls.shape),
         np.array([status(m, r, digits) for m, r in found], dtype="<U9").reshape(balls.shape),
     )
+
+
+def open_balls(balls: Array, digits: int) -> list[Any]:
+    """The balls that do not guarantee so many digits yet, told without a fraction; one that is just good enough may be there.
+
+    >>> third = flint.arb(1) / 3
+    >>> [len(open_balls(np.array([third, flint.arb(2), flint.arb(0, 1)]), d)) for d in (12, 18)]
+    [1, 2]
+    """
+    bits = math.ceil(digits * math.log2(10)) + 3  # rad <= |mid| 2^-bits, hence 2 rad 10^digits <= |mid| / 4
+    values = (x for x in balls.ravel().tolist() if not isinstance(x, Special))
+    return [x for x in values if x.rel_accuracy_bits() < bits and not x.is_exact()]
+
+
+def only_tiny(undecided: Iterable[Any], all_values: Iterable[Array], digits: int) -> bool:
+    """Whether balls all contain 0 and are certainly below ``10^(-2 digits)`` of the largest of all values.
+
+    >>> one = np.array([flint.arb(1)])
+    >>> [only_tiny([flint.arb(0, r)], [one], 5) for r in (1e-11, 1e-9)], only_tiny([flint.arb(1e-12, 1e-13)], [one], 5)
+    ([True, False], False)
+    """
+    sizes = (x.abs_lower() for v in all_values for x in v.ravel().tolist() if not isinstance(x, Special) and x.is_finite())
+    floor = max(sizes, default=flint.arb(0)) / flint.arb(10) ** (2 * digits)
+    return all(x.contains(0) and x.abs_upper() <= floor for x in undecided)
 
 
 def of_exact(values: Array) -> Enclosure:
@@ -163,6 +190,8 @@ def with_tiny(found: Mapping[str, Enclosure], digits: int) -> dict[str, Enclosur
     >>> with_tiny({"x": a}, 20)["x"].status.tolist(), with_tiny({"x": a}, 40)["x"].status.tolist()
     (['exact', 'tiny'], ['exact', 'undecided'])
     """
+    if all(e.decided for e in found.values()):
+        return dict(found)
     known = (
         (m, r)
         for e in found.values()

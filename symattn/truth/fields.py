@@ -101,6 +101,7 @@ def truth_of(
     digits: int | None = None,
     bits: int | None = None,
     decide: str | formats.Format | None = None,
+    max_bits: int | None = None,
 ) -> dict[str, Enclosure]:
     """The exact values of a definition's outputs, and of its gradients where ``grad_out`` or ``grad_lse`` is given.
 
@@ -112,7 +113,7 @@ def truth_of(
         Arrays under field names, as for :func:`symattn.binding.bind`; an incoming gradient that is absent is 0.
     layout
         ``"bhsd"`` or ``"bshd"``.
-    digits, bits, decide
+    digits, bits, decide, max_bits
         As for :func:`symattn.truth.truth`; 50 digits when nothing is asked.
 
     Returns
@@ -134,5 +135,6 @@ def truth_of(
     program = with_gradient(bound.program) if gradient else bound.program
     inputs = with_seeds(bound) if gradient else bound.inputs
     evaluate: Callable[..., dict[str, Enclosure]] = truth
-    found = evaluate(program, {n: inputs[n] for n in program.inputs}, digits=digits, bits=bits, decide=decide, sizes=bound.sizes)
+    given = {n: inputs[n] for n in program.inputs}
+    found = evaluate(program, given, digits=digits, bits=bits, decide=decide, max_bits=max_bits, sizes=bound.sizes)
     return dict(back(bound, name, enclosure) for name, enclosure in found.items())

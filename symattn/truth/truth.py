@@ -17,7 +17,8 @@ from symattn import formats
 from symattn.errors import LimitError, ProgramError, UndecidedError, nearest
 from symattn.program import Program
 from symattn.readings import balls, exact
-from symattn.truth.enclosure import Enclosure, of_balls, of_exact, straddling, with_tiny
+from symattn.readings.tables import Objects
+from symattn.truth.enclosure import Enclosure, of_balls, of_exact, only_tiny, open_balls, straddling, with_tiny
 
 DIGITS = 50
 """Significant digits that are guaranteed when nothing else is asked."""
@@ -60,16 +61,20 @@ def truth(
     decide
         A float format: the precision is raised until every element rounds to one number of it.
     max_bits
-        Cap of the precision; by default eight times what the digits need.
+        Cap of the precision, and the wish that it be reached if need be; by default eight times what the digits need.
     sizes
         Sizes that no input shows.
 
     Returns
     -------
     dict
-        An :class:`Enclosure` for each name. A value may be 0 for a reason that no number of digits shows. At the cap, elements
-        below ``10^(-2 digits)`` of the largest value have the status ``tiny``, others whose digits are not guaranteed
-        ``undecided``; their enclosures hold all the same.
+        An :class:`Enclosure` for each name. A value may be 0 for a reason that no number of digits shows. An element whose
+        digits are not guaranteed is ``tiny`` where it is certainly below ``10^(-2 digits)`` of the largest value of all outputs,
+        and ``undecided`` otherwise; its enclosure holds all the same.
+
+        The precision is doubled for all elements at once, so an element that is 0 would cost the others dear. Therefore, when at
+        twice the precision that the digits need or more the only elements left are tiny and still contain 0, that is the answer.
+        A number that small which is not 0 gets its digits when ``max_bits`` is given: then the precision goes up to it.
 
     Raises
     ------
@@ -106,19 +111,25 @@ def truth(
     cap = max_bits or (start << ROUNDS)
     precision = start
     while True:
+        last = bits is not None or 2 * precision > cap
         try:
-            values = balls.evaluate(lean, given, sizes=sizes, bits=precision)
-            found = {n: of_balls(values[n], asked) for n in wanted}
+            values = {n: v for n, v in balls.evaluate(lean, given, sizes=sizes, bits=precision).items() if n in wanted}
         except UndecidedError:
-            if 2 * precision > cap:
+            if last:
                 raise
         else:
-            settled = bits is not None or all(e.decided for e in found.values())
-            if settled and decide is not None:
-                settled = all(straddling(e, decide) is None for e in found.values())
-            if settled or 2 * precision > cap:
-                return found if settled or asked is None else with_tiny(found, asked)
+            hopeless = precision > start and max_bits is None
+            if last or asked is None or _settled(values, asked, hopeless):
+                found = {n: of_balls(values[n], asked) for n in wanted}
+                if last or decide is None or all(straddling(e, decide) is None for e in found.values()):
+                    return found if asked is None else with_tiny(found, asked)
         precision *= 2
+
+
+def _settled(values: Mapping[str, Objects], digits: int, hopeless: bool) -> bool:
+    """Whether all digits are guaranteed, or where ``hopeless``, whether what lacks them is 0 as far as can be told."""
+    undecided = [x for v in values.values() for x in open_balls(v, digits)]
+    return not undecided or (hopeless and only_tiny(undecided, values.values(), digits))
 
 
 def is_rational(program: Program) -> bool:

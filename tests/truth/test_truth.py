@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import flint
 import numpy as np
 import pytest
 import sympy as sp
@@ -16,8 +17,9 @@ from symattn.formats import round_exact
 from symattn.program import Program, Statement, indices, size
 from symattn.program import tensor as T
 from symattn.readings import balls
+from symattn.readings.specials import POSITIVE
 from symattn.truth import Enclosure, truth
-from symattn.truth.enclosure import decimal, of_balls
+from symattn.truth.enclosure import decimal, of_balls, open_balls
 from tests.programs import attention
 
 i, j = indices("i j")
@@ -154,6 +156,73 @@ def test_parts_of_an_enclosure() -> None:
     assert isinstance(e[0, 1], Enclosure) and e[0, 1].mid[()] == 2 and e[0].shape == (2,)
     assert e.lower()[0, 0] < Fraction(1, 3) < e.upper()[0, 0]
     assert e.float().tolist() == [[1 / 3, 2.0]]
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The precisions of the evaluations that a test asks for."""
+    seen: list[int] = []
+    evaluate = balls.evaluate
+
+    def counted(*args: Any, bits: int, **options: Any) -> Any:
+        seen.append(bits)
+        return evaluate(*args, bits=bits, **options)
+
+    monkeypatch.setattr(balls, "evaluate", counted)
+    return seen
+
+
+def test_zeros_in_disguise_do_not_drive_the_precision_of_all_to_the_cap(rounds: list[int]) -> None:
+    from symattn import Attention
+
+    rng = np.random.default_rng(3)
+    q, k, v, g = (rng.normal(size=(3, 6)) for _ in range(4))
+    found = Attention(causal="top-left").truth(q, k, v, grad_out=g, digits=40)
+    assert set(found["grad_query"].status[0]) == {"tiny"} and rounds == [197, 394]
+    rounds.clear()
+    found = Attention(causal="top-left").truth(q, k, v, grad_out=g, digits=40, max_bits=1600)
+    assert set(found["grad_query"].status[0]) == {"tiny"} and rounds == [197, 394, 788, 1576]
+
+
+def test_a_number_in_disguise_that_is_not_tiny_gets_its_digits(rounds: list[int]) -> None:
+    u = T("u", i)
+    rest = Program((Statement(T("x", i), sp.exp(u) - 1 - u - u**2 / 2),), {i: n}, ("x",))
+    assert truth(rest, {"u": ["1e-40", 1]}, digits=20)["x"].status.tolist() == ["tiny", "enclosed"]
+    assert rounds == [131, 262]
+    rounds.clear()
+    assert truth(rest, {"u": ["1e-40"]}, digits=20)["x"].status.tolist() == ["enclosed"]  # nothing else to measure it by
+    rounds.clear()
+    found = truth(rest, {"u": ["1e-13", 1]}, digits=20)["x"]  # 1.67e-40, above the floor of 2e-41
+    assert found.decimal(10).tolist() == ["1.666666667e-40", "0.2182818285"] and rounds == [131, 262]
+
+
+def test_weights_behind_a_minus_infinity_that_is_a_number_cost_one_evaluation(rounds: list[int]) -> None:
+    given = _inputs() | {"B": np.triu(np.full((4, 4), -1e9), 1)}
+    found = truth(attention(score=lambda s, q: s + T("B", i, j)), given, digits=20, outputs=("O", "P"))
+    assert found["P"].status[0].tolist() == ["enclosed", "tiny", "tiny", "tiny"] and rounds == [131]
+
+
+def test_as_many_digits_as_the_limit_says() -> None:
+    found = truth(EXP, {"u": ["0.1", "-2"]}, digits=40_000)["x"]
+    assert found.status.tolist() == ["enclosed", "enclosed"]
+    assert (found.rad < Fraction(1, 10**40_000)).all()
+
+
+@pytest.mark.parametrize("digits", [1, 12, 15])
+def test_open_balls_are_those_without_their_digits(digits: int) -> None:
+    with balls.precision(53):
+        values = [
+            flint.arb(x) / 3 * flint.arb(2) ** e + flint.arb(0, 2.0**-k)
+            for x in (1, -7)
+            for e in (-90, 0, 70)
+            for k in (3, 30, 60)
+        ]
+    some = np.array([*values, flint.arb(0), flint.arb(2), flint.arb.nan(), POSITIVE], dtype=object)
+    undecided = open_balls(some, digits)
+    short = of_balls(some, digits).status == "undecided"
+    assert short.any() and all(any(x is y for y in undecided) for x in some[short])
+    strict = of_balls(some, digits + 2).status == "undecided"
+    assert all(any(x is y for y in some[strict]) for x in undecided)  # and at most two digits too careful
 
 
 def test_a_printed_enclosure_is_short() -> None:
