@@ -11,7 +11,14 @@ from collections.abc import Iterable
 
 
 class SymattnError(Exception):
-    """Anything that symattn refuses; catch this to catch them all."""
+    """Anything that symattn refuses; catch this to catch them all. A message ends where its text does, never in a blank.
+
+    >>> str(SymattnError(f"no such thing. {nearest('x', [])}"))
+    'no such thing.'
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(a.rstrip() if isinstance(a, str) else a for a in args))
 
 
 class ProgramError(SymattnError, ValueError):

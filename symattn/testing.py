@@ -14,21 +14,15 @@ from symattn import arithmetic as arithmetics
 from symattn import formats
 from symattn.arithmetic import Arithmetic
 from symattn.definition import Definition
-from symattn.errors import DefinitionError, SymattnError, UndecidedError, UnknownNameError
+from symattn.errors import DefinitionError, UndecidedError, UnknownNameError, nearest
 from symattn.intake import Array, to_numpy
+from symattn.tensors import IMPLIED, implied, laid_out
 from symattn.verify.compare import Comparison, Element, significant
-from symattn.verify.reference import Reference, Tolerance, judge_backward, judge_forward
+from symattn.verify.reference import Reference, Tolerance, check_inputs, judge_backward, judge_forward
 from symattn.verify.report import TensorReport, short
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-_IMPLIED = {"sinks": "sink", "alibi_slopes": "alibi", "bias": "bias", "dropout_mask": "dropout", "key_lengths": "key_lengths"}
-_IMPLIED |= dict.fromkeys(("doc", "doc_q", "doc_k"), "document")
-"""Tensors whose presence says that the definition has the field."""
-
-_TURNED = frozenset({"query", "key", "value", "out", "grad_query", "grad_key", "grad_value", "grad_out"})
-_ALONE = _TURNED | {"lse", "grad_lse"}
 
 
 def assert_attention(
@@ -96,9 +90,9 @@ def assert_attention(
     actuals = _named(actual)
     arrays = {"query": query, "key": key, "value": value, "grad_out": grad_out, "grad_lse": grad_lse}
     definition, tensors = _split(attention, given)
-    inputs = _laid_out({**{k: to_numpy(x, k) for k, x in arrays.items() if x is not None}, **tensors}, layout)
+    inputs = laid_out({**{k: to_numpy(x, k) for k, x in arrays.items() if x is not None}, **tensors}, layout)
     ref = Reference(definition.core, inputs)
-    found = _laid_out({k: _numbers(x, k) for k, x in actuals.items() if x is not None}, layout)
+    found = laid_out({k: _numbers(x, k) for k, x in actuals.items() if x is not None}, layout)
     _check_shapes(found, ref)
     rule = _rule(arithmetic, rtol, atol, found, ref)
     reports = judge_forward(ref, {k: a for k, a in found.items() if k in ("out", "lse")}, rule)
@@ -131,42 +125,22 @@ def _shape_of(x: Any) -> tuple[int, ...]:
 def _split(attention: Definition | None, given: Mapping[str, Any]) -> tuple[Definition, dict[str, Array]]:
     """The definition, and the tensors among the keywords."""
     own = {f.name for f in dataclass_fields(Definition)}
-    base = attention if attention is not None else Definition()
     values: dict[str, Any] = {}
-    tensors: dict[str, Array] = {}
+    arrays: dict[str, Any] = {}
     for name, x in given.items():
         is_array = hasattr(x, "shape") or isinstance(x, list)
-        if name in own and not (is_array and name in ("attn_mask", "bias", "alibi_slopes", "key_lengths")):
-            values[name] = x
-            continue
-        tensors[name] = to_numpy(x, name)
-        if name == "attn_mask" and base.attn_mask is None:
-            values.setdefault(name, "boolean" if tensors[name].dtype.kind in "biu" else "additive")
-        elif name in _IMPLIED:
-            values.setdefault(_IMPLIED[name], True)
-        elif name not in {*base.unbound, *_names_in(values), "dropout_p"}:
-            raise UnknownNameError(f"neither a field of the definition nor a tensor that it reads: {name!r}")
-    return (base.replace(**values) if values else base), tensors
-
-
-def _names_in(values: Mapping[str, Any]) -> tuple[str, ...]:
-    try:
-        return Definition.of(**values).unbound
-    except SymattnError:
-        return ()
-
-
-def _laid_out(arrays: Mapping[str, Array], layout: str) -> dict[str, Array]:
-    if layout not in ("bhsd", "bshd"):
-        raise UnknownNameError(f"layout is 'bhsd' or 'bshd', got {layout!r}")
-    found = {}
-    for name, a in arrays.items():
-        if name in _TURNED and a.ndim == 4 and layout == "bshd":
-            a = a.swapaxes(1, 2)
-        elif name in _ALONE and a.ndim == (1 if name.endswith("lse") else 2):
-            a = a[None, None]
-        found[name] = a
-    return found
+        is_field = name in own and not (is_array and name in ("attn_mask", "bias", "alibi_slopes", "key_lengths"))
+        (values if is_field else arrays)[name] = x
+    definition = attention if attention is not None else Definition()
+    telling = {name: to_numpy(x, name) for name, x in arrays.items() if name in IMPLIED or name == "attn_mask"}
+    definition = implied(definition, telling, said=values)
+    definition = definition.replace(**values) if values else definition
+    read = {*IMPLIED, "attn_mask", "dropout_p", *definition.unbound}
+    for name in arrays:
+        if name not in read:
+            said = f"{name!r} is neither a field of the definition nor a tensor that it reads"
+            raise UnknownNameError(f"{said}. {nearest(name, own | read)}")
+    return definition, telling | {name: to_numpy(x, name) for name, x in arrays.items() if name not in telling}
 
 
 def _check_shapes(found: Mapping[str, Array], ref: Reference) -> None:
@@ -185,10 +159,10 @@ def _rule(
 ) -> Arithmetic | Tolerance:
     if rtol is not None or atol is not None:
         return Tolerance(Fraction(rtol or 0), Fraction(atol or 0))
-    if isinstance(arithmetic, str):
-        return arithmetics.get(arithmetic)
     if arithmetic is not None:
-        return arithmetic
+        declared = arithmetics.get(arithmetic) if isinstance(arithmetic, str) else arithmetic
+        check_inputs(declared, ref.call, by_value=True)
+        return declared
     base = arithmetics.default_for(ref.call.dtype)
     stored = {"output": "out", "lse": "lse"}
     changes: dict[str, Any] = {k: formats.get(found[f].dtype).name for k, f in stored.items() if f in found}

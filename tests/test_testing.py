@@ -118,6 +118,19 @@ def test_layouts_and_frameworks(require):
         )
 
 
+@pytest.mark.parametrize(
+    "fields", [{"attn_mask": "boolean", "mask_axes": "bhij"}, {"bias": True}, {"dropout": True}, {"sink": True}]
+)
+def test_only_tensors_with_a_channel_axis_are_turned(fields):
+    actual, qkv, f = case(**fields)
+
+    def turned(name, a):
+        return a.swapaxes(1, 2) if name in ("out", "grad_out", "grad_query", "grad_key", "grad_value") else a
+
+    actual, f = ({k: turned(k, a) for k, a in x.items()} for x in (actual, f))
+    assert_attention(actual, *(a.swapaxes(1, 2) for a in qkv), **f, layout="bshd")
+
+
 def test_a_single_head_without_batch():
     r = np.random.default_rng(0)
     q, k, v = r.normal(size=(3, 4)), r.normal(size=(5, 4)), r.normal(size=(5, 2))
@@ -136,7 +149,11 @@ def test_a_single_head_without_batch():
         (lambda a, f: {"actual": a["out"][:, :, :2]}, AssertionError, "shapes differ"),
         (lambda a, f: {"actual": {"outt": a["out"]}}, UnknownNameError, "outt"),
         (lambda a, f: {"actual": a}, DefinitionError, "grad_out"),
-        (lambda a, f: {"softcpa": 2}, UnknownNameError, "softcpa"),
+        (lambda a, f: {"softcpa": 2}, UnknownNameError, "'softcpa' is neither .* Did you mean 'softcap'"),
+        (lambda a, f: {"casual": True}, UnknownNameError, "Did you mean 'causal'"),
+        (lambda a, f: {"casual": "top-left"}, UnknownNameError, "Did you mean 'causal'"),
+        (lambda a, f: {"sniks": np.zeros(4)}, UnknownNameError, "Did you mean 'sinks'"),
+        (lambda a, f: {"arithmetic": "flash-bf16"}, DefinitionError, "bfloat16 inputs, and the inputs here are float32"),
         (lambda a, f: {"key": np.zeros((2, 3, 5, 6), np.float32)}, ShapeError, "heads"),
         (lambda a, f: {"layout": "hbsd"}, UnknownNameError, "layout"),
         (lambda a, f: {"arithmetic": "flsh"}, UnknownNameError, "flsh"),

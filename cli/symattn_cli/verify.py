@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,7 +38,9 @@ def command(
     arithmetic: Annotated[
         str | None, typer.Option("--arithmetic", metavar="PRESET", help="How the kernel computes; by default what it declares.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same inputs.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same inputs; default 0.")
+    ] = None,
     layout: Annotated[str, typer.Option("--layout", metavar="bhsd|bshd", help="Of the kernel's or the file's arrays.")] = "bhsd",
     strict: Annotated[bool, typer.Option("--strict", help="Suspect results and known deviations fail too.")] = False,
     format: Annotated[str, typer.Option("--format", metavar="text|json", help="What is written to stdout.")] = "text",
@@ -53,8 +56,13 @@ def command(
         raise typer.BadParameter(f"bhsd or bshd, got {layout!r}", param_hint="--layout")
     if recorded is not None and (kernel or backward_kernel):
         raise typer.BadParameter("a recorded file is judged instead of a kernel; give one of the two", param_hint="--recorded")
+    for flag, value in (("--shape", shape), ("--dtype", dtype), ("--seed", seed)):
+        if recorded is not None and value is not None:
+            raise typer.BadParameter("is about inputs that are made, and a recorded file has its own", param_hint=flag)
     if backward_kernel is not None and kernel is None:
         raise typer.BadParameter("goes with a KERNEL of your own", param_hint="--backward-kernel")
+    if layout != "bhsd" and kernel is None and recorded is None:
+        raise typer.BadParameter("goes with a KERNEL of your own or a recorded file", param_hint="--layout")
     if list_kernels:
         typer.echo(_listing(), nl=False)
         return
@@ -66,26 +74,58 @@ def command(
         "--backward": backward or backward_kernel is not None,
         "--backward-kernel": backward_kernel,
         "--arithmetic": arithmetic,
-        "--seed": seed if recorded is None else 0,
+        "--seed": seed or None,
         "--layout": layout if layout != "bhsd" else None,
         "--strict": strict,
     }
-    report = _run(given, definition)
+    line = Line(["symattn", "verify", *([kernel] if kernel else [])])
+    try:
+        report = _run(given, definition, line)
+    except Exception as error:
+        if format == "json":
+            _refusal(error, kernel or recorded, line)
+        raise
     typer.echo(report.to_json() if format == "json" else report.to_text(color=_colors()))
     code = report.exit_code(strict=strict)
     if code:
         raise typer.Exit(code)
 
 
-def _run(given: dict[str, Any], flags: DefinitionFlags) -> Report:
+@dataclass
+class Line:
+    """The command line that runs the same again, and the conventions of its definition: filled in as far as a run came."""
+
+    words: list[str]
+    conventions: dict[str, str] = field(default_factory=dict)
+
+
+def _refusal(error: Exception, kernel: str | None, line: Line) -> None:
+    """The JSON document of a run that ended in an error; nothing for errors of usage and of files, which are for the caller."""
+    import json
+
+    from symattn_cli.exits import exit_code
+
+    verdict = {1: "fail", 3: "inconclusive", 70: "error"}.get(exit_code(error) or 0)
+    if verdict is None:
+        return
+    entry: dict[str, Any] = {"verdict": verdict, "error": str(error), "kernel": kernel, "definition": line.conventions}
+    entry |= {"arithmetic": {}, "cases": [], "diagnosis": [], "warnings": [], "skipped": [], "replay": shlex.join(line.words)}
+    typer.echo(json.dumps(entry, indent=2, ensure_ascii=False))
+
+
+def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
     from dataclasses import replace
 
     from symattn_cli.options import arguments, definition_from
 
     d = definition_from(flags)
+    line.conventions = d.conventions()
+    line.words += arguments(d)
+    for name, value in given.items():
+        if name.startswith("--") and value:
+            line.words += [name] if value is True else [name, str(value)]
     options = {"arithmetic": given["--arithmetic"]}
-    seeded = {**options, "shape": given["--shape"], "seed": given["--seed"], "progress": _progress}
-    line = ["symattn", "verify", *([given["kernel"]] if given["kernel"] else [])]
+    seeded = {**options, "shape": given["--shape"], "seed": given["--seed"] or 0, "progress": _progress}
     whole_set = given["kernel"] is None and given["--recorded"] is None and not d.changed
     if given["--recorded"]:
         from symattn.verify.judge import verify_recorded
@@ -108,11 +148,7 @@ def _run(given: dict[str, Any], flags: DefinitionFlags) -> Report:
 
         report = verify_all(None if whole_set else d, dtype=given["--dtype"], **seeded)
     _progress("")
-    line += arguments(d)
-    for name, value in given.items():
-        if name.startswith("--") and value:
-            line += [name] if value is True else [name, str(value)]
-    return replace(report, replay=shlex.join(line))
+    return replace(report, replay=shlex.join(line.words))
 
 
 def _listing() -> str:

@@ -1,7 +1,8 @@
 """One tensor of a kernel against an enclosure of the truth and a bound, element by element, in exact arithmetic.
 
 A rational k is *within* when ``|k - mid| + rad <= bound``, *out* when ``|k - mid| - rad > bound``, and *undecided* otherwise:
-then the enclosure has to become narrower. Infinities and NaN are values: where the truth is one, the kernel has to give the same.
+then the enclosure has to become narrower. Where the bound is infinite the element is *unbounded*: nothing was asked of it, and
+nothing is shown. Infinities and NaN are values: where the truth is one, the kernel has to give the same.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from symattn.formats import Exact, Format, exact, ulp
 from symattn.intake import Array
 
-WITHIN, OUT, UNDECIDED = "within", "out", "undecided"
+WITHIN, OUT, UNDECIDED, UNBOUNDED = "within", "out", "undecided", "unbounded"
 INFINITE: float = math.inf
 
 
@@ -40,7 +41,7 @@ class Comparison:
     """A tensor's elements summed up: how many are out or undecided, the greatest errors, and the worst element.
 
     ``max_share`` is the greatest error as a share of its element's bound; above 1 the element is out. ``unbounded`` counts the
-    elements whose bound is infinite: nothing was asked of them.
+    elements whose bound is infinite, ``nan`` those of the failing ones that are NaN.
     """
 
     failing: int
@@ -51,11 +52,12 @@ class Comparison:
     max_ulp: Exact
     max_share: Exact
     worst: Element | None
+    nan: int = 0
 
     @property
     def verdict(self) -> str:
-        """``"fail"`` when an element is out, else ``"inconclusive"`` when one is undecided, else ``"pass"``."""
-        return "fail" if self.failing else "inconclusive" if self.undecided else "pass"
+        """``"fail"`` when an element is out, else ``"inconclusive"`` when one is undecided or has no bound, else ``"pass"``."""
+        return "fail" if self.failing else "inconclusive" if self.undecided or self.unbounded else "pass"
 
 
 def compare(kernel: Array, mid: Array, rad: Array, bound: Array, format: Format) -> Comparison:
@@ -80,7 +82,7 @@ def compare(kernel: Array, mid: Array, rad: Array, bound: Array, format: Format)
     shape = kernel.shape
     if not (mid.shape == rad.shape == bound.shape == shape):
         raise ValueError(f"shapes differ: kernel {shape}, truth {mid.shape}, radius {rad.shape}, bound {bound.shape}")
-    failing = undecided = unbounded = 0
+    failing = undecided = unbounded = nan = 0
     top = {"error": Fraction(0), "ulps": Fraction(0), "share": Fraction(0)}
     worst: Element | None = None
     values = kernel.astype(np.float64).ravel().tolist()
@@ -89,12 +91,13 @@ def compare(kernel: Array, mid: Array, rad: Array, bound: Array, format: Format)
         e = judge_element(index, exact(k), t, r, b, format)
         failing += e.state == OUT
         undecided += e.state == UNDECIDED
-        unbounded += math.isinf(b) or math.isnan(b)
+        unbounded += e.state == UNBOUNDED
+        nan += e.state == OUT and k != k
         for name in top:
             top[name] = max(top[name], getattr(e, name))
         if worst is None or (e.share, e.error) > (worst.share, worst.error):
             worst = e
-    return Comparison(failing, undecided, unbounded, kernel.size, top["error"], top["ulps"], top["share"], worst)
+    return Comparison(failing, undecided, unbounded, kernel.size, top["error"], top["ulps"], top["share"], worst, nan)
 
 
 def judge_element(index: tuple[int, ...], k: Exact, t: Any, r: Any, b: float, format: Format) -> Element:
@@ -124,7 +127,7 @@ def judge_element(index: tuple[int, ...], k: Exact, t: Any, r: Any, b: float, fo
     else:
         error = abs(k - t)
     if isinstance(bound, float):
-        state = WITHIN
+        state = UNBOUNDED
         share: Exact = Fraction(0)
     else:
         state = WITHIN if error + r <= bound else OUT if error - r > bound else UNDECIDED

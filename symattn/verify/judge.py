@@ -13,21 +13,23 @@ from symattn import arithmetic as arithmetics
 from symattn import formats
 from symattn.arithmetic import Arithmetic
 from symattn.definition import Definition
-from symattn.errors import DefinitionError, FileFormatError, KernelError, ShapeError, SymattnError, UnknownNameError, nearest
+from symattn.errors import DefinitionError, FileFormatError, KernelError, ShapeError, UnknownNameError
 from symattn.fields import INPUT_FIELDS
+from symattn.grammar import parameters_of
 from symattn.intake import Array, to_numpy
+from symattn.tensors import implied, laid_out
 from symattn.verify.files import read_tensors
 from symattn.verify.inputs import Shape, cases_for
-from symattn.verify.kernels.base import Kernel, Tensors, checked
+from symattn.verify.kernels.base import Kernel, Tensors, checked, guarded
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.registry import resolve
-from symattn.verify.reference import Reference, judge_backward, judge_forward
+from symattn.verify.reference import Reference, check_inputs, judge_backward, judge_forward
 from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
 
 Progress = Callable[[str], None]
 GRADIENTS = ("grad_query", "grad_key", "grad_value")
-LEAK = "masked NaN reaches it: masked entries are multiplied by 0 and not left out, as in the kernels of all frameworks here"
-"""Why a tensor that fails on poisoned masked keys alone is a known deviation, which fails a run only when strict."""
+LEAK = "NaN in masked keys or values reaches it: masked entries are multiplied by 0 and not left out"
+"""Why a tensor whose only wrong elements are NaN on poisoned masked keys is suspect, which fails a run only when strict."""
 
 
 def verify(
@@ -73,7 +75,8 @@ def verify(
     KernelError
         When the kernel raises, or returns a wrong shape or dtype.
     UnknownNameError, MissingDependencyError, DefinitionError, ShapeError
-        When there is no such kernel, it cannot run here, or does not compute this definition.
+        When there is no such kernel, it cannot run here, or does not compute this definition; when a parameter of the definition
+        has no value, or the arithmetic is one of other inputs.
 
     >>> verify("numpy:flash", Definition(causal="top-left"), shape="1,2,1,2,3,4").verdict
     'pass'
@@ -81,6 +84,7 @@ def verify(
     started = time.perf_counter()
     subject = resolve(kernel, backward=backward_kernel, layout=layout)
     wanted = definition.core
+    require_values(wanted)
     format = formats.get(dtype).name
     if formats.get(dtype).storage != format:
         raise UnknownNameError(f"{format} is no dtype of arrays; its numbers are kept in {formats.get(dtype).storage}")
@@ -126,7 +130,9 @@ def verify_recorded(
     ----------
     source
         A ``.npz`` or ``.safetensors`` file, or arrays by field name: ``query key value out`` and what else there is of ``lse
-        grad_out grad_lse grad_query grad_key grad_value attn_mask sinks`` and the other fields of the definition.
+        grad_out grad_lse grad_query grad_key grad_value attn_mask sinks`` and the other fields of the definition. Tensors
+        that a definition reads say by their presence that it has them: ``attn_mask`` (boolean or additive by its dtype),
+        ``sinks``, ``alibi_slopes``, ``bias`` ...
     definition, arithmetic, layout
         As for :func:`verify`. Nothing declared: a tiled kernel of the inputs' dtype.
 
@@ -138,11 +144,11 @@ def verify_recorded(
     started = time.perf_counter()
     name = source if isinstance(source, str) else "arrays"
     tensors = read_tensors(source) if isinstance(source, str) else {k: to_numpy(v, k) for k, v in source.items() if v is not None}
-    tensors = _laid_out(tensors, layout)
+    tensors = laid_out(tensors, layout)
     missing = [n for n in ("query", "key", "value", "out") if n not in tensors]
     if missing:
         raise FileFormatError(f"{name}: lacks {', '.join(missing)}; it holds {', '.join(sorted(tensors)) or 'nothing'}")
-    wanted = definition.core
+    wanted = implied(definition.core, tensors)
     known = INPUT_FIELDS | set(wanted.unbound)
     inputs = {k: a for k, a in tensors.items() if k in known and k not in ("out", "lse")}
     outputs = {k: a for k, a in tensors.items() if k in ("out", "lse") or (k.startswith("grad_") and k not in INPUT_FIELDS)}
@@ -160,6 +166,25 @@ def verify_recorded(
     return _report(name, wanted, [case], warnings, replay, started)
 
 
+def require_values(definition: Definition) -> None:
+    """Refuse a definition with a parameter that has no value: a number that is drawn in silence is nobody's definition.
+
+    Raises
+    ------
+    DefinitionError
+        Naming the parameter and how it is bound.
+    """
+    for name in definition.unbound:
+        shown = "a number, or a list with one per head" if name in _per_head(definition) else "a number"
+        how = f"--param {name}=... (in Python params={{{name!r}: ...}}), {shown}"
+        raise DefinitionError(f"the parameter {name} has no value: bind it with {how}")
+
+
+def _per_head(d: Definition) -> set[str]:
+    """The parameters that may have a value per head: those of texts."""
+    return {p for text in (d.score, d.mask) if text is not None for p in parameters_of(text)}
+
+
 def declaration(given: Arithmetic | str | Mapping[str, Any] | None) -> Arithmetic | None:
     """An arithmetic from what a user gives for one: itself, the name of a preset, or a mapping."""
     if given is None or isinstance(given, Arithmetic):
@@ -174,13 +199,16 @@ def run_case(kernel: Kernel, ref: Reference, name: str, *, backward: bool, arith
     ------
     KernelError
         When it raises or returns something else than the convention asks for.
+    DefinitionError
+        When the declared arithmetic is one of other inputs.
     """
     call = ref.call
     declared = arithmetic or kernel.arithmetic(call)
-    out = _run(kernel, lambda: kernel.forward(_copied(call)))
+    check_inputs(declared, call, by_value=isinstance(kernel, _Recorded))
+    out = guarded(kernel.name, lambda: kernel.forward(_copied(call)))
     b, h, n, _ = call.query.shape
     shapes = {"out": (b, h, n, call.value.shape[3]), "lse": (b, h, n)}
-    dtypes = {"out": formats.get(declared.output).dtype}
+    dtypes = {"out": _output_dtype(declared, call)}
     outputs = checked(kernel.name, out, shapes, dtypes)
     judged = {k: a for k, a in outputs.items() if k == "out" or ref.definition.lse}
     tensors = judge_forward(ref, judged, declared)
@@ -203,15 +231,21 @@ def _gradients(kernel: Kernel, ref: Reference, outputs: Tensors, declared: Arith
     takes = kernel.takes(call, outputs)
     pool = {**outputs, **{k: call.fields[k] for k in ("grad_lse",) if k in call.fields}}
     given |= {k: pool[k] for k in takes if k in pool}
-    raw = _run(kernel, lambda: kernel.backward(_copied(call), {k: a.copy() for k, a in given.items()}))
+    raw = guarded(kernel.name, lambda: kernel.backward(_copied(call), {k: a.copy() for k, a in given.items()}))
     inputs = {f"grad_{k}": a for k, a in call.fields.items() if not k.startswith("grad_")}
     raw = {k: _reshaped(a, inputs[k].shape) if k in inputs else a for k, a in raw.items()}
-    dtype = formats.get(declared.output).dtype
+    dtype = _output_dtype(declared, call)
     grads = checked(kernel.name, raw, {k: a.shape for k, a in inputs.items()}, dict.fromkeys(GRADIENTS, dtype))
     absent = [k for k in GRADIENTS if k not in grads]
     if absent and not isinstance(kernel, _Recorded):
         raise KernelError(f"{kernel.name}: its backward gave no {', '.join(absent)}")
     return judge_backward(ref, grads, declared, saved=outputs if {"out", "lse"} <= takes else None, with_lse="grad_lse" in takes)
+
+
+def _output_dtype(declared: Arithmetic, call: Call) -> np.dtype[Any]:
+    """What the output has to be; where inputs are copies in another dtype than the declared one, so is the output."""
+    copied = formats.get(declared.input).storage != str(call.dtype)
+    return call.dtype if copied else formats.get(declared.output).dtype
 
 
 def _reshaped(a: Array, shape: tuple[int, ...]) -> Array:
@@ -228,25 +262,15 @@ def _copied(call: Call) -> Call:
     return Call(call.definition, {k: np.array(a, copy=True) for k, a in call.fields.items()})
 
 
-def _run(kernel: Kernel, function: Callable[[], Tensors]) -> Tensors:
-    try:
-        return function()
-    except SymattnError:
-        raise
-    except Exception as error:
-        raise KernelError(f"{kernel.name} raised {type(error).__name__}: {error}") from error
-
-
 def _marked(kernel: Kernel, call: Call, t: TensorReport, case: str) -> TensorReport:
-    """A failing tensor with the reason of a known deviation, where the ledger has one."""
+    """A failing tensor with the reason of a known deviation, where the ledger has one; suspect where only masked NaN leaks."""
     if t.verdict != "fail":
         return t
-    if case == "poison":
-        return replace(t, known=LEAK)
+    only_nan = t.comparison.nan == t.comparison.failing
     for row in kernel.known:
-        if t.name in row.tensors and row.when(call):
+        if t.name in row.tensors and row.when(call) and (only_nan or not row.nan):
             return replace(t, known=row.reason)
-    return t
+    return replace(t, suspect=LEAK) if case == "poison" and only_nan else t
 
 
 def remarks(cases: list[CaseReport], definition: Definition, *, backward: bool) -> list[str]:
@@ -256,12 +280,13 @@ def remarks(cases: list[CaseReport], definition: Definition, *, backward: bool) 
         found.append("judged on given query, key and value: projections and embeddings of the definition are not the kernel's")
     if definition.lse and not any(t.name == "lse" for c in cases for t in c.tensors):
         found.append("the kernel gives no log-sum-exp: an error that a whole row shares shows less in the output alone")
-    vacuous = sorted({c.case for c in cases for t in c.tensors if t.comparison.unbounded})
+    vacuous = dict.fromkeys(c.case for c in cases for t in c.tensors if t.comparison.unbounded)
     if vacuous:
         found.append(
-            f"the declared arithmetic promises nothing for some elements of {', '.join(vacuous)}: they pass whatever they are"
+            f"the declared arithmetic promises nothing for some elements of {', '.join(vacuous)}: their bound is infinite, and "
+            "whatever they are proves nothing"
         )
-    if any(t.known == LEAK for c in cases for t in c.tensors):
+    if any(t.suspect == LEAK for c in cases for t in c.tensors):
         found.append("NaN in masked keys or values reaches the results; --strict fails on it")
     return found
 
@@ -278,19 +303,6 @@ def _report(
         replay=replay,
         seconds=time.perf_counter() - started,
     )
-
-
-def _laid_out(tensors: Mapping[str, Array], layout: str) -> dict[str, Array]:
-    """Recorded tensors in the layout ``bhsd``."""
-    if layout not in ("bhsd", "bshd"):
-        raise UnknownNameError(f"no layout {layout!r}. {nearest(layout, ('bhsd', 'bshd'))}")
-    turned = {"query", "key", "value", "out"}
-    turned |= {"grad_" + n for n in turned}
-    if "query" in tensors and tensors["query"].ndim == 2:  # a single head without batch
-        alone = turned | {"lse", "grad_lse"}
-        return {k: a[None, None] if k in alone and a.ndim <= 2 else a for k, a in tensors.items()}
-    swap = layout == "bshd"
-    return {k: a.swapaxes(1, 2) if swap and k in turned and a.ndim == 4 else a for k, a in tensors.items()}
 
 
 class _Recorded(Kernel):

@@ -19,10 +19,13 @@ from symattn import formats
 from symattn.arithmetic import Arithmetic
 from symattn.binding import Bound, bind, unbind
 from symattn.definition import Definition
+from symattn.errors import DefinitionError
 from symattn.fields import BY_LETTER, field_of
 from symattn.intake import Array
 from symattn.program import Program
 from symattn.readings import rounding
+from symattn.readings.boxes import representable
+from symattn.tensors import in_order
 from symattn.truth.enclosure import Enclosure
 from symattn.truth.fields import back, with_gradient
 from symattn.truth.truth import truth
@@ -113,6 +116,27 @@ class Tolerance:
         return np.array(ups, dtype=np.float64).reshape(mid.shape)
 
 
+def check_inputs(arithmetic: Arithmetic, call: Call, *, by_value: bool = False) -> None:
+    """Refuse an arithmetic that is declared for other inputs than there are.
+
+    ``by_value`` allows arrays of another dtype whose numbers the declared format has: copies of what a kernel was given.
+
+    Raises
+    ------
+    DefinitionError
+        Naming both formats.
+    """
+    declared = formats.get(arithmetic.input)
+    if declared.storage == str(call.dtype):
+        return
+    given = (call.query, call.key, call.value)
+    if by_value and all(representable(a.astype(np.float64), declared.name).all() for a in given):
+        return
+    raise DefinitionError(
+        f"the arithmetic {arithmetic.name} is one of {declared.name} inputs, and the inputs here are {call.dtype}"
+    )
+
+
 def judge_forward(
     ref: Reference, tensors: Mapping[str, Array], arithmetic: Arithmetic | Tolerance, *, cap: int = CAP
 ) -> list[TensorReport]:
@@ -198,4 +222,4 @@ def _judge(
         bits *= 2
         if bits > cap:
             break
-    return [TensorReport(f, found[f], staged=q.staged) for f in names]
+    return [TensorReport(f, found[f], staged=q.staged) for f in in_order(names)]

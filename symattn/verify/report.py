@@ -39,17 +39,23 @@ def worst_of(verdicts: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class TensorReport:
-    """The verdict on one tensor; ``known`` is the reason of a known deviation, which does not count unless strict."""
+    """The verdict on one tensor.
+
+    ``known`` is the reason of a known deviation, ``suspect`` why what is out of bounds proves no fault: neither counts as a
+    failure unless strict.
+    """
 
     name: str
     comparison: Comparison
     known: str | None = None
     staged: bool = False
+    suspect: str | None = None
 
     @property
     def verdict(self) -> str:
-        """Pass, inconclusive or fail, known deviations included."""
-        return self.comparison.verdict
+        """Pass, suspect, inconclusive or fail, known deviations included."""
+        found = self.comparison.verdict
+        return "suspect" if self.suspect and found == "fail" else found
 
     @property
     def counted(self) -> str:
@@ -66,6 +72,7 @@ class TensorReport:
             "max_share_of_bound": significant(c.max_share, 5),
             "failing": c.failing,
             "undecided": c.undecided,
+            "unbounded": c.unbounded,
             "total": c.total,
             "worst": None,
             "staged": self.staged,
@@ -79,6 +86,8 @@ class TensorReport:
             }
         if self.known:
             entry["known"] = self.known
+        if self.suspect:
+            entry["suspect"] = self.suspect
         return entry
 
 
@@ -164,8 +173,8 @@ class Report:
 
     @property
     def max_share_of_bound(self) -> str:
-        """The greatest error as a share of its bound over all tensors, as text; known deviations left out."""
-        counted = (t.comparison.max_share for c in self.cases for t in c.tensors if t.counted == t.verdict)
+        """The greatest error as a share of its bound over all tensors, as text; known deviations and suspects left out."""
+        counted = (t.comparison.max_share for c in self.cases for t in c.tensors if not (t.known or t.suspect))
         return significant(max(counted, default=Fraction(0)), 5)
 
     def exit_code(self, *, strict: bool = False) -> int:
@@ -175,8 +184,8 @@ class Report:
         return 3 if self.verdict == "inconclusive" else 0
 
     def __bool__(self) -> bool:
-        """Whether the verdict is pass."""
-        return self.verdict == "pass"
+        """Whether the verdict is pass or suspect: the exit code is 0."""
+        return self.exit_code() == 0
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document as plain data."""

@@ -44,28 +44,39 @@ def _one(report: Report, color: bool) -> list[str]:
         lines.append(f"  {'tensor':<8}{'verdict':<14}{'max error':>10}{'ulps':>10}{'of bound':>10}{'failing':>14}")
         lines += [_row(t, color) for t in case.tensors]
         lines += [line for t in case.tensors for line in _worst(t)]
-        lines += [
-            line
-            for t in case.tensors
-            if t.known and t.verdict == "fail"
-            for line in _wrapped(f"  {_label(t)} known: {t.known}", 4)
-        ]
+        lines += [line for t in case.tensors for said in _reasons(t) for line in _wrapped(f"  {_label(t)} {said}", 4)]
     return lines
 
 
 def _many(report: Report, color: bool) -> list[str]:
-    lines = [f"{'kernel':<26}{'dtype':<10}{'case':<21}{'verdict':<13}{'of bound':>9}"]
-    for c in report.cases:
-        share = short(max((t.comparison.max_share for t in c.tensors), default=0.0))
-        verdict = "known" if c.deviates and c.verdict == "pass" else c.verdict
-        lines.append(f"{c.kernel:<26}{c.dtype:<10}{c.case:<21}{_painted(verdict, color, 13)}{share:>9}")
-        if c.error:
-            lines += _wrapped(f"    {c.error}", 4)
-        for t in c.tensors:
-            if t.verdict != "pass":
-                lines += _worst(t)
-                lines += _wrapped(f"    known: {t.known}", 4) if t.known else []
+    """A block per kernel, a line per case with the tensors that were judged."""
+    lines: list[str] = []
+    for kernel in dict.fromkeys(c.kernel for c in report.cases):
+        lines += ([""] if lines else []) + [f"{kernel:<32}{'verdict':<13}{'of bound':>9}  tensors"]
+        notes: dict[str, None] = {}
+        for c in (c for c in report.cases if c.kernel == kernel):
+            share = short(max((t.comparison.max_share for t in c.tensors), default=0.0))
+            verdict = "known" if c.deviates and c.verdict == "pass" else c.verdict
+            lines.append(f"  {c.case:<21}{c.dtype:<9}{_painted(verdict, color, 13)}{share:>9}  {_listed(c)}".rstrip())
+            lines += _wrapped(f"    {c.error}", 4) if c.error else []
+            for t in c.tensors:
+                if t.verdict != "pass":
+                    lines += _worst(t)
+                    notes |= {f"  {_label(t)} {said}": None for said in _reasons(t)}
+        lines += [line for note in notes for line in _wrapped(note, 4)]
     return lines
+
+
+def _listed(c: CaseReport) -> str:
+    """The tensors that were judged; of gradients beyond dQ, dK, dV, where they are many, the number."""
+    labels = [_label(t) for t in c.tensors]
+    return " ".join(labels if len(labels) <= 6 else [*labels[:5], f"+{len(labels) - 5}"])
+
+
+def _reasons(t: TensorReport) -> list[str]:
+    """Why a tensor that is out of bounds is no failure."""
+    kinds = {"known": t.known, "suspect": t.suspect}
+    return [f"{kind}: {reason}" for kind, reason in kinds.items() if reason and t.comparison.verdict == "fail"]
 
 
 def _case_title(case: CaseReport) -> str:
@@ -76,7 +87,8 @@ def _case_title(case: CaseReport) -> str:
 def _row(t: TensorReport, color: bool) -> str:
     c = t.comparison
     verdict = "known" if t.counted != t.verdict else t.verdict
-    failing = f"{c.failing}/{c.total}" if not c.undecided else f"{c.failing}+{c.undecided}?/{c.total}"
+    open_ones = c.undecided + c.unbounded
+    failing = f"{c.failing}+{open_ones}?/{c.total}" if open_ones else f"{c.failing}/{c.total}"
     numbers = f"{short(c.max_error):>10}{short(c.max_ulp):>10}{short(c.max_share):>10}{failing:>14}"
     return f"  {_label(t):<8}{_painted(verdict, color, 14)}{numbers}"
 

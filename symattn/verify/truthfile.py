@@ -11,10 +11,11 @@ import numpy as np
 
 from symattn import formats
 from symattn.definition import Definition
-from symattn.errors import FileFormatError, InputValueError, ShapeError, UnknownNameError, nearest
+from symattn.errors import FileFormatError, InputValueError, ShapeError
 from symattn.fields import INPUT_FIELDS
 from symattn.formats import Exact
 from symattn.intake import Array
+from symattn.tensors import check_layout, implied, in_order
 from symattn.truth.enclosure import Enclosure, straddling
 from symattn.truth.fields import truth_of
 from symattn.verify.files import read_tensors, write_npz
@@ -40,7 +41,7 @@ def write_truth(
     source, target
         The file that is read and the one that is written.
     definition
-        What is computed.
+        What is computed; tensors in the file (``attn_mask``, ``sinks``, ``bias`` ...) say by their presence that it has them.
     digits, bits, round_to
         One of: significant digits to guarantee (50 by default), a working precision, a float format to round to. Without a format
         midpoints and radii are decimal text, the radius rounded up and with it everything that the text of the midpoint leaves
@@ -60,10 +61,10 @@ def write_truth(
     FileFormatError
         When the file cannot be read, lacks a tensor or holds tensors that do not fit.
     """
-    if layout not in ("bhsd", "bshd"):
-        raise UnknownNameError(f"no layout {layout!r}. {nearest(layout, ('bhsd', 'bshd'))}")
+    check_layout(layout)
     format = formats.get(round_to) if round_to is not None else None
     tensors = read_tensors(source)
+    definition = implied(definition, tensors)
     known = INPUT_FIELDS | set(definition.unbound)
     inputs = {k: a for k, a in tensors.items() if k in known and (gradient or not k.startswith("grad_"))}
     if gradient and "grad_out" not in inputs:
@@ -73,11 +74,12 @@ def write_truth(
     except (ShapeError, InputValueError) as error:
         raise FileFormatError(f"{source}: {error}") from error
     entries: dict[str, Array] = {}
-    for name, e in found.items():
+    for name in in_order(found):
+        e = found[name]
         mid, rad, status = _texts(e, digits, bits) if format is None else _rounded(e, format)
         entries |= {f"{name}.mid": mid, f"{name}.rad": rad, f"{name}.status": status}
     write_npz(target, entries)
-    return {n: (int((entries[f"{n}.status"] == "undecided").sum()), e.mid.size) for n, e in found.items()}
+    return {n: (int((entries[f"{n}.status"] == "undecided").sum()), found[n].mid.size) for n in in_order(found)}
 
 
 def _texts(e: Enclosure, digits: int | None, bits: int | None) -> tuple[Array, Array, Array]:

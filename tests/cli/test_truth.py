@@ -56,6 +56,19 @@ def test_digits(run, words, digits):
         assert abs(mp.mpf(str(mid)) - want) <= mp.mpf(str(rad)) <= abs(want) * mp.mpf(10) ** (1 - digits)
 
 
+def test_what_a_file_holds_is_part_of_the_definition(run):
+    f = dict(np.load("in.npz"))
+    np.savez("in.npz", **f, attn_mask=np.array([[True, False, True, True]] * 2), sinks=np.zeros(2, np.float32))
+    assert run("--digits", "20").exit_code == 0
+    found = dict(np.load("out.npz"))
+    assert run("--digits", "20", "--set", "attn_mask=boolean", "--sink").exit_code == 0
+    said = dict(np.load("out.npz"))
+    assert all((found[n] == said[n]).all() for n in said)
+    np.savez("in.npz", **f)
+    assert run("--digits", "20").exit_code == 0
+    assert not (dict(np.load("out.npz"))["out.mid"] == said["out.mid"]).any()
+
+
 def test_rounding_to_a_format(run):
     assert run("--digits", "60", "--grad").exit_code == 0
     exact = dict(np.load("out.npz"))

@@ -41,12 +41,22 @@ def wrong_shape(query, key, value, **options):
 
 def wrong_dtype(query, key, value, **options):
     return query.astype(np.float64)
+
+def leaves(query, key, value, **options):
+    raise SystemExit(0)
+
+def vanishes(query, key, value, **options):
+    raise GeneratorExit
+
+def takes_slope(query, key, value, slope, **options):
+    return value
 """
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(KERNELS)
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
     monkeypatch.chdir(tmp_path)
 
     def invoke(*words):
@@ -78,7 +88,18 @@ def test_the_document_and_its_replay_line(run):
 @pytest.mark.parametrize(
     "words",
     [
-        ["numpy:naive", "--score", "t*s - slope*(i - j)", "--mask", "j <= i + m - n", "--param", "slope=2^-3", "--backward"],
+        [
+            "numpy:naive",
+            "--score",
+            "t*s - slope*(i - j)",
+            "--mask",
+            "j <= i + m - n",
+            "--param",
+            "slope=2^-3",
+            "--param",
+            "t=3",
+            "--backward",
+        ],
         ["numpy:flash", "--variant", "sliding-window", "--dtype", "bfloat16", "--backward", "--layout", "bhsd"],
         ["numpy:flash", "--alibi", "--sink", "--causal", "bottom-right", "--window", "3,0", "--window-counts", "distance"],
         ["numpy:flash", "--convention", "jax", "--causal", "true", "--lse-base", "2", "--scale", "1/d"],
@@ -122,7 +143,7 @@ def test_no_kernel_judges_all_on_the_definition_that_the_flags_say(run, require)
 def test_strict_counts_a_leak_of_masked_nan(run):
     loose, strict = run("mine.py:correct", "--causal", "top-left"), run("mine.py:correct", "--causal", "top-left", "--strict")
     assert (loose.exit_code, strict.exit_code) == (0, 1)
-    assert "known" in loose.stdout and "--strict" in shlex.split(strict.stdout.splitlines()[-1])
+    assert "suspect" in loose.stdout and "--strict" in shlex.split(strict.stdout.splitlines()[-1])
 
 
 USAGE = {
@@ -145,6 +166,18 @@ USAGE = {
     "heads that do not divide": (["numpy:flash", "--shape", "1,4,3,2,2,2"], 2, "divide"),
     "an empty axis": (["numpy:flash", "--shape", "1,2,2,0,2,2"], 2, "from 1 on"),
     "heads against the definition": (["numpy:flash", "--set", "heads=3", "--shape", "1,4,2,2,2,2"], 2, "heads=3"),
+    "nearest of numpy": (["numpy:flsh"], 2, "Did you mean 'numpy:flash'?"),
+    "nearest of torch": (["torch:spda"], 2, "Did you mean 'torch:sdpa'"),
+    "ends at import": (["leaves.py:f"], 2, "SystemExit: 0"),
+    "module ends at import": (["leaves:f"], 2, "SystemExit: 0"),
+    "parameter without a value": (["numpy:naive", "--score", "slope*s"], 2, "--param slope="),
+    "parameter by keyword": (["mine.py:takes_slope", "--score", "slope*s", *SHAPE], 2, "--param slope="),
+    "parameter, all kernels": (["--softcap", "cap"], 2, "--param cap="),
+    "arithmetic of other inputs": (["numpy:flash", "--dtype", "bfloat16", "--arithmetic", "flash-fp32"], 2, "float32 inputs"),
+    "arithmetic of other inputs, all kernels": (["--dtype", "bfloat16", "--arithmetic", "flash-fp32"], 2, "float32 inputs"),
+    "a number too large": (["numpy:naive", "--score", "1e200*s"], 2, "too large"),
+    "layout of a built-in kernel": (["numpy:flash", "--layout", "bshd"], 2, "layout"),
+    "layout of all kernels": (["--layout", "bshd"], 2, "KERNEL of your own"),
     "negative seed": (["numpy:flash", "--seed", "-1"], 2, "seed"),
     "recorded and a kernel": (["numpy:flash", "--recorded", "x.npz"], 2, "instead of a kernel"),
     "backward of nothing": (["--backward-kernel", "mine.py:backward"], 2, "KERNEL"),
@@ -154,7 +187,11 @@ USAGE = {
     "raises": (["mine.py:raises"], 1, "no such device"),
     "wrong shape": (["mine.py:wrong_shape"], 1, "shape"),
     "wrong dtype": (["mine.py:wrong_dtype"], 1, "float64"),
-    "an option it does not take": (["mine.py:correct", "--softcap", "3"], 1, "softcap"),
+    "an option it does not take": (
+        ["mine.py:correct", "--softcap", "3"], 1, "the definition uses softcap, and mine.py:correct takes no keyword softcap"
+    ),
+    "calls sys.exit": (["mine.py:leaves"], 1, "mine.py:leaves raised SystemExit: 0"),
+    "raises what is no Exception": (["mine.py:vanishes"], 1, "mine.py:vanishes raised GeneratorExit"),
     "no such recorded file": (["--recorded", "nosuch.npz"], 4, "no such file"),
     "recorded of no kind": (["--recorded", "mine.py"], 4, "safetensors"),
 }  # fmt: skip
@@ -168,7 +205,28 @@ def test_bad_input(run, name, tmp_path):
     assert result.exit_code == code, result.output
     assert any(part in " ".join(said.split()) for part in text.split("|")), said
     assert "Traceback" not in result.output and "internal" not in result.output and not result.stdout
+    assert result.stderr.rstrip("\n") == result.stderr.rstrip()
     assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize("name", [name for name, (_, code, _) in USAGE.items() if code == 1])
+def test_a_run_that_ends_in_an_error_is_one_json_document_too(run, name):
+    words, code, text = USAGE[name]
+    result = run(*words, "--causal", "top-left", "--format", "json")
+    doc = json.loads(result.stdout)
+    assert (result.exit_code, doc["verdict"], doc["kernel"]) == (code, "fail", words[0])
+    assert text in doc["error"] or name == "an option it does not take"
+    assert result.stderr == f"error: {doc['error']}\n" and doc["definition"]["causal"].startswith("top-left")
+    assert set(doc) >= {"definition", "arithmetic", "cases", "diagnosis", "warnings", "replay"}
+    again = run(*shlex.split(doc["replay"])[2:], "--format", "json")
+    assert json.loads(again.stdout) == doc
+
+
+def test_an_internal_error_is_a_json_document_too(run, monkeypatch):
+    monkeypatch.setattr("symattn.verify.judge.verify", lambda *a, **k: 1 / 0)
+    result = run("numpy:flash", "--format", "json")
+    assert (result.exit_code, json.loads(result.stdout)["verdict"]) == (70, "error")
+    assert not run("numpy:flash").stdout
 
 
 def tensors(**changes):
@@ -190,6 +248,22 @@ def test_recorded_files(run, tmp_path):
         assert json.loads(run(*shlex.split(doc["replay"])[2:], "--format", "json").stdout) == doc
 
 
+def test_what_a_file_holds_is_part_of_the_definition(run):
+    """A sink and a mask in the file, and no flag: the judgement is that of the definition that has them."""
+    r = np.random.default_rng(1)
+    keep, sinks = r.random((3, 5)) < 0.6, r.normal(size=2)
+    f = tensors()
+    s = np.where(keep, f["query"] @ f["key"].swapaxes(-1, -2) / 2, -np.inf)
+    e = np.exp(s)
+    out = e / (e.sum(-1, keepdims=True) + np.exp(sinks)[:, None, None]) @ f["value"]
+    np.savez("file.npz", **{**f, "out": out, "sinks": sinks, "attn_mask": keep})
+    result = run("--recorded", "file.npz", "--format", "json")
+    doc = json.loads(result.stdout)
+    assert (result.exit_code, doc["verdict"]) == (0, "pass") and doc["definition"]["attn_mask"].startswith("boolean")
+    np.savez("file.npz", **{**f, "sinks": sinks, "attn_mask": keep})
+    assert run("--recorded", "file.npz").exit_code == 1
+
+
 def nan(x):
     x = x.copy()
     x[0, 0, 1, 2] = np.nan
@@ -206,7 +280,16 @@ RECORDED = {
     "dtypes": (lambda: tensors(key=tensors()["key"].astype(np.float32)), [], 4, "dtypes differ"),
     "complex": (lambda: tensors(key=tensors()["key"] * 1j), [], 4, "complex"),
     "a mask that is not there": (lambda: tensors(), ["--set", "attn_mask=boolean"], 4, "missing: attn_mask"),
-    "a mask that is not asked for": (lambda: tensors(attn_mask=np.ones((3, 5), bool)), [], 2, "attn_mask='boolean'"),
+    "a mask against the definition": (
+        lambda: tensors(attn_mask=np.ones((3, 5), bool)),
+        ["--set", "attn_mask=additive"],
+        4,
+        "attn_mask has dtype bool",
+    ),
+    "made inputs: shape": (lambda: tensors(), ["--shape", "1,2,2,3,5,4"], 2, "a recorded file has its own"),
+    "made inputs: dtype": (lambda: tensors(), ["--dtype", "float64"], 2, "a recorded file has its own"),
+    "made inputs: seed": (lambda: tensors(), ["--seed", "0"], 2, "a recorded file has its own"),
+    "a parameter that is not there": (lambda: tensors(), ["--score", "slope*s"], 2, "parameter slope"),
     "objects": (lambda: tensors(extra=np.array([None])), [], 4, "pickled"),
 }
 
@@ -217,7 +300,7 @@ def test_bad_recorded_files(run, name):
     np.savez("file.npz", **make())
     result = run("--recorded", "file.npz", *words)
     assert result.exit_code == code, result.output
-    assert text in " ".join(result.stderr.split()) and not result.stdout
+    assert text in " ".join(result.stderr.replace("│", "").split()) and not result.stdout
 
 
 def test_a_truncated_file(run, tmp_path):

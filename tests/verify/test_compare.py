@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symattn.formats import get
-from symattn.verify.compare import OUT, UNDECIDED, WITHIN, compare, judge_element, significant
+from symattn.verify.compare import OUT, UNBOUNDED, UNDECIDED, WITHIN, compare, judge_element, significant
 
 HALF = Fraction(1, 2)
 TINY = Fraction(1, 10**60)
@@ -42,8 +42,10 @@ def state(k, t, r, b, format=F32):
         (Fraction(-10000), -math.inf, Fraction(0), 1e9, OUT),
         (-math.inf, HALF, Fraction(0), 1e9, OUT),
         (HALF, HALF, math.inf, 1e9, UNDECIDED),
-        (Fraction(10**9), HALF, Fraction(0), math.inf, WITHIN),
-        (Fraction(10**9), HALF, Fraction(0), math.nan, WITHIN),
+        (Fraction(10**9), HALF, Fraction(0), math.inf, UNBOUNDED),
+        (Fraction(10**9), HALF, Fraction(0), math.nan, UNBOUNDED),
+        (math.nan, HALF, Fraction(0), math.inf, OUT),
+        (-math.inf, -math.inf, Fraction(0), math.inf, WITHIN),
     ],
 )
 def test_states(k, t, r, b, want):
@@ -72,6 +74,16 @@ def test_summary_of_a_tensor():
     c = compare(kernel[0], mid[0], mid[0] * 0, np.array([0.0, 2.0**-22]), F32)
     assert (c.verdict, c.max_error, c.max_ulp, c.max_share) == ("pass", Fraction(1, 2**23), HALF, HALF)
     assert c.worst is not None and c.worst.index == (1,)
+
+
+def test_an_infinite_bound_shows_nothing():
+    t = np.array([HALF, HALF], dtype=object)
+    c = compare(np.array([0.5, 7.0]), t, t * 0, np.array([0.1, np.inf]), F32)
+    assert (c.verdict, c.failing, c.undecided, c.unbounded) == ("inconclusive", 0, 0, 1)
+    c = compare(np.array([0.7, 7.0]), t, t * 0, np.array([0.1, np.inf]), F32)
+    assert (c.verdict, c.failing, c.nan, c.unbounded) == ("fail", 1, 0, 1)
+    c = compare(np.array([0.7, np.nan]), t, t * 0, np.array([0.1, np.inf]), F32)
+    assert (c.failing, c.nan) == (2, 1)
 
 
 def test_undecided_is_inconclusive_and_shapes_must_agree():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import pytest
 
 from symattn.definition import Definition
@@ -77,13 +78,33 @@ def test_a_16_bit_accumulator_shows_on_a_long_row():
         assert run_case(resolve(kernel(fault)), Reference(d, fields), "long", backward=False).verdict == verdict
 
 
-def test_a_leak_of_masked_nan_is_known_and_fails_when_strict():
-    def leaking(query, key, value, **options):
-        out, lse = kernel()(query, key, value, **options)
-        return out + (value * 0).sum((2, 3), keepdims=True)[:, [0, 0, 1, 1, 2, 2]], lse
+def leaking(query, key, value, **options):
+    out, lse = kernel()(query, key, value, **options)
+    return out + (value * 0).sum((2, 3), keepdims=True)[:, [0, 0, 1, 1, 2, 2]], lse
 
+
+def test_a_kernel_that_is_wrong_on_poisoned_keys_in_numbers_fails():
+    """With and without a leak beside it: a NaN excuses itself and nothing else."""
+
+    def wrong(base):
+        def run(query, key, value, **options):
+            out, lse = base(query, key, value, **options)
+            if np.isnan(key).any():
+                out[0, 0, 0, 0] = 1e3
+            return out, lse
+
+        return run
+
+    for base in (kernel(), leaking):
+        report = verify(wrong(base), Definition(causal="top-left"))
+        assert [c.case for c in report.cases if c.verdict == "fail"] == ["poison"] and report.exit_code() == 1
+
+
+def test_a_leak_of_masked_nan_is_suspect_and_fails_when_strict():
     leaks, clean = (verify(f, Definition(causal="top-left")) for f in (leaking, kernel()))
-    assert (leaks.verdict, leaks.exit_code(), leaks.exit_code(strict=True)) == ("pass", 0, 1)
+    assert (leaks.verdict, leaks.exit_code(), leaks.exit_code(strict=True)) == ("suspect", 0, 1)
+    assert "O       suspect" in leaks.to_text() and "O suspect: NaN in masked" in leaks.to_text()
+    assert leaks.to_dict()["cases"][-1]["tensors"]["out"]["suspect"] and leaks.max_share_of_bound == clean.max_share_of_bound
     assert any("NaN in masked keys" in w for w in leaks.warnings)
     assert (clean.verdict, clean.exit_code(strict=True), clean.warnings) == ("pass", 0, ())
     assert [c.case for c in clean.cases][-1] == "poison"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -14,10 +15,12 @@ from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
 ELEMENT = Element((0, 1), Fraction(1, 3), Fraction(1, 4), Fraction(1, 8), Fraction(1, 12), Fraction(2), Fraction(2, 3), "within")
 
 
-def tensor(verdict, known=None):
-    failing, undecided = {"pass": (0, 0), "fail": (2, 0), "inconclusive": (0, 1)}[verdict]
+def tensor(verdict, known=None, name="out"):
+    suspect = "perhaps" if verdict == "suspect" else None
+    failing, undecided = {"pass": (0, 0), "fail": (2, 0), "suspect": (2, 0), "inconclusive": (0, 1)}[verdict]
     share = Fraction(3) if failing else Fraction(1, 3)
-    return TensorReport("out", Comparison(failing, undecided, 0, 7, Fraction(1, 12), Fraction(2), share, ELEMENT), known)
+    comparison = Comparison(failing, undecided, 0, 7, Fraction(1, 12), Fraction(2), share, ELEMENT)
+    return TensorReport(name, comparison, known, suspect=suspect)
 
 
 def report(*tensors, error=None, known=None, kernel="k"):
@@ -35,6 +38,9 @@ def report(*tensors, error=None, known=None, kernel="k"):
         ((tensor("pass"), tensor("fail")), "fail", (1, 1)),
         ((tensor("inconclusive"), tensor("pass")), "inconclusive", (3, 3)),
         ((tensor("inconclusive"), tensor("fail")), "fail", (1, 1)),
+        ((tensor("suspect"), tensor("pass")), "suspect", (0, 1)),
+        ((tensor("suspect"), tensor("inconclusive")), "inconclusive", (3, 3)),
+        ((tensor("suspect"), tensor("fail")), "fail", (1, 1)),
         ((tensor("fail", "because"),), "pass", (0, 1)),
         ((tensor("fail", "because"), tensor("fail")), "fail", (1, 1)),
         ((tensor("pass", "because"),), "pass", (0, 0)),
@@ -43,12 +49,28 @@ def report(*tensors, error=None, known=None, kernel="k"):
 @pytest.mark.parametrize("kernel", ["k", None])
 def test_verdicts_and_exit_codes(parts, verdict, codes, kernel):
     r = report(*parts, kernel=kernel)
-    assert (r.verdict, r.exit_code(), r.exit_code(strict=True), bool(r)) == (verdict, *codes, verdict == "pass")
+    assert (r.verdict, r.exit_code(), r.exit_code(strict=True), bool(r)) == (verdict, *codes, codes[0] == 0)
     text = r.to_text()
     assert f"verdict: {verdict}" in text and "symattn verify k" in text and "diagnosis: d" in text and "not run: s" in text
     assert max(map(len, text.splitlines())) <= 80
     assert ("because" in text) == any(t.counted != t.verdict for t in parts)
+    assert ("perhaps" in text) == any(t.verdict == "suspect" for t in parts)
     assert json.loads(r.to_json())["verdict"] == verdict
+
+
+def test_the_table_of_many_kernels_groups_them_and_names_the_tensors():
+    names = ["out", "lse", "grad_query", "grad_key", "grad_value", "grad_sinks"]
+    one, two = (report(*(tensor("pass", name=n) for n in names), kernel=None).cases[0] for _ in range(2))
+    many = (
+        one,
+        replace(two, kernel="other"),
+        replace(one, case="second", tensors=(*one.tensors, tensor("pass", name="grad_bias"))),
+    )
+    text = Report(None, {}, {}, many, "symattn verify").to_text()
+    lines = [line for line in text.splitlines() if line.startswith(("k ", "other", "  "))]
+    assert [line.split()[0] for line in lines] == ["k", "normal", "second", "other", "normal"]
+    assert lines[1].endswith("O LSE dQ dK dV dSink") and lines[2].endswith("O LSE dQ dK dV +2")
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_kernel_that_gave_nothing():

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from symattn.arithmetic import Arithmetic
 from symattn.errors import KernelError, SymattnError
@@ -14,6 +16,7 @@ from symattn.intake import Array, to_numpy
 from symattn.verify.kernels.call import Call
 
 Tensors = dict[str, Array]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,21 @@ class Deviation:
         Whether a call shows it.
     reason
         What is known: the cause, and the version on which it was seen.
+    nan
+        It explains elements that are NaN, and no others.
     """
 
     tensors: tuple[str, ...]
     when: Callable[[Call], bool]
     reason: str
+    nan: bool = False
+
+
+def leaks(version: str) -> Deviation:
+    """The deviation that frameworks share: a NaN in masked keys or values reaches the results."""
+    tensors = ("out", "lse", "grad_query", "grad_key", "grad_value")
+    reason = f"NaN in masked keys or values reaches it: masked entries are multiplied by 0 and not left out (seen on {version})"
+    return Deviation(tensors, lambda call: bool(np.isnan(call.key).any() or np.isnan(call.value).any()), reason, nan=True)
 
 
 class Kernel:
@@ -93,6 +106,24 @@ class Kernel:
 
 
 _EXTRA = {"onnxruntime": "onnx"}
+
+
+def guarded(kernel: str, function: Callable[[], T]) -> T:
+    """What a function of a kernel returns; whatever it raises is a fault of the kernel, `sys.exit` among it. Ctrl-C stays itself.
+
+    Raises
+    ------
+    KernelError
+        Naming the kernel and what it raised.
+    """
+    try:
+        return function()
+    except SymattnError:
+        raise
+    except BaseException as error:
+        if type(error) is KeyboardInterrupt:
+            raise
+        raise KernelError(f"{kernel} raised {type(error).__name__}: {error}".removesuffix(": ")) from error
 
 
 def checked(kernel: str, tensors: Mapping[str, Any], want: Mapping[str, tuple[int, ...]], dtypes: Mapping[str, Any]) -> Tensors:

@@ -132,7 +132,8 @@ class Call:
         if d.causal is not None:
             visible = j <= i + _offset(d.causal, lengths, n)
             if d.prefix is not None:
-                visible = visible | (j < self._prefix(d.prefix))
+                prefix: Any = self.prefix
+                visible = visible | (j < (prefix.reshape(-1, 1, 1, 1) if isinstance(prefix, np.ndarray) else prefix))
             keep = keep & visible
         if d.window is not None:
             distance = self.distance
@@ -142,10 +143,7 @@ class Call:
             if right is not None:
                 keep = keep & (-distance <= right)
         if d.document:
-            q = self.fields.get("doc_q", self.fields.get("doc"))
-            k = self.fields.get("doc_k", self.fields.get("doc"))
-            if q is None or k is None:
-                raise UnknownNameError("document=True needs doc_q and doc_k, or doc for both")
+            q, k = self.documents
             keep = keep & (q.reshape(-1, 1, n, 1) == k.reshape(-1, 1, 1, m))
         if d.attn_mask == "boolean":
             given = self.spread("attn_mask", d.mask_axes).astype(bool)
@@ -154,10 +152,25 @@ class Call:
             keep = keep & (self.spread("attn_mask", d.mask_axes).astype(np.float64) != -np.inf)
         return np.broadcast_to(keep, self.score_shape)
 
-    def _prefix(self, prefix: int | str) -> Any:
-        if isinstance(prefix, str) and prefix in self.fields:
-            return self.fields[prefix].reshape(-1, 1, 1, 1)
-        return self.number(prefix)
+    @property
+    def prefix(self) -> Array | float | None:
+        """How many keys every query sees: a number, or an array (B,); None without."""
+        given = self.definition.prefix
+        if isinstance(given, str):
+            if given in self.fields:
+                return self.fields[given]
+            found = self.number(given)
+            return int(found) if found == int(found) else found
+        return given
+
+    @property
+    def documents(self) -> tuple[Array, Array]:
+        """The document numbers of queries and keys."""
+        q = self.fields.get("doc_q", self.fields.get("doc"))
+        k = self.fields.get("doc_k", self.fields.get("doc"))
+        if q is None or k is None:
+            raise UnknownNameError("document=True needs doc_q and doc_k, or doc for both")
+        return q, k
 
     @property
     def _lengths(self) -> Array:

@@ -10,7 +10,7 @@ from symattn import measured
 from symattn.arithmetic import Arithmetic
 from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
-from symattn.verify.kernels.base import Kernel, Tensors
+from symattn.verify.kernels.base import Deviation, Kernel, Tensors, leaks
 from symattn.verify.kernels.call import Call
 
 OPSET = 24
@@ -50,6 +50,7 @@ class OnnxReference(Kernel):
     name = "onnx:reference"
     about = "the reference evaluator of ONNX's Attention operator, forward only, no LSE"
     packages: tuple[str, ...] = ("onnx",)
+    known: tuple[Deviation, ...] = (leaks("onnx 1.23"),)
     dtypes: tuple[str, ...] = ("float64", "float32", "float16")
 
     def takes_dtype(self, dtype: str) -> bool:
@@ -84,6 +85,7 @@ class OnnxRuntime(OnnxReference):
     name = "onnxruntime:attention"
     about = "the Attention operator in ONNX Runtime's CPU provider, forward only, no LSE"
     packages = ("onnx", "onnxruntime")
+    known = (leaks("ONNX Runtime 1.32"),)
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """One operation after the other, each result stored in the inputs' dtype; the scale in float32."""

@@ -10,12 +10,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from symattn.errors import FileFormatError, KernelError, MissingDependencyError, UnknownNameError, nearest
+from symattn.errors import DefinitionError, FileFormatError, KernelError, MissingDependencyError, UnknownNameError, nearest
+from symattn.tensors import check_layout
 from symattn.verify.kernels import jax_dpa, onnx_attention, torch_sdpa
 from symattn.verify.kernels.base import Kernel
 from symattn.verify.kernels.ours import Flash, Naive
 from symattn.verify.kernels.user import FunctionKernel
 
+_OWN = "A function of your own is FILE.py:FUNCTION or MODULE:FUNCTION."
 BUILT_IN: dict[str, Kernel] = {
     k.name: k for k in (Naive(), Flash(), *torch_sdpa.KERNELS, *onnx_attention.KERNELS, *jax_dpa.KERNELS)
 }
@@ -45,10 +47,13 @@ def resolve(
         When a built-in kernel's package is not installed.
     KernelError
         When the module raises while it is imported.
+    DefinitionError
+        When a layout is given for a built-in kernel.
 
     >>> resolve("numpy:flash").name
     'numpy:flash'
     """
+    check_layout(layout)
     if isinstance(kernel, Kernel):
         return _ready(kernel)
     if callable(kernel):
@@ -57,6 +62,8 @@ def resolve(
     if kernel in BUILT_IN:
         if backward is not None:
             raise UnknownNameError(f"{kernel} brings its own backward; a backward kernel goes with a function of your own")
+        if layout != "bhsd":
+            raise DefinitionError(f"{kernel} has a layout of its own; a layout is that of a function of your own")
         return _ready(BUILT_IN[kernel])
     function = _function(kernel)
     assert function is not None
@@ -75,14 +82,14 @@ def _function(text: str | Callable[..., Any] | None) -> Callable[..., Any] | Non
         return text
     where, colon, name = text.rpartition(":")
     if not colon or not where or not name:
-        raise UnknownNameError(
-            f"no kernel {text!r}. {nearest(text, BUILT_IN)} A function of your own is FILE.py:FUNCTION or MODULE:FUNCTION."
-        )
+        raise UnknownNameError(f"no kernel {text!r}. {nearest(text, BUILT_IN)} {_OWN}")
     module = _file(Path(where), text) if where.endswith(".py") else _module(where, text)
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise UnknownNameError(f"{where} has no function {name!r}. {_near(part, found)}")
+            built_in = [k for k in BUILT_IN if k.partition(":")[0] == where]
+            said = nearest(text, built_in) if built_in else _near(part, found)
+            raise UnknownNameError(f"no kernel {text!r}: {where} has no function {name!r}. {said}")
         found = getattr(found, part)
     if not callable(found):
         raise UnknownNameError(f"{text} is a {type(found).__name__}, not a function. {_near(name, module)}")
@@ -117,8 +124,8 @@ def _module(name: str, text: str) -> ModuleType:
             if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
                 raise UnknownNameError(f"no kernel {text!r}: there is no module {name}. {nearest(text, BUILT_IN)}") from error
             raise MissingDependencyError(f"{text}: {error}") from error
-        except (Exception, SystemExit) as error:
-            raise KernelError(f"importing {name} raised {type(error).__name__}: {error}") from error
+        except BaseException as error:
+            raise _at_import(text, error) from error
 
 
 def _run(load: Callable[[], None], module: ModuleType, text: str) -> ModuleType:
@@ -126,9 +133,19 @@ def _run(load: Callable[[], None], module: ModuleType, text: str) -> ModuleType:
         load()
     except ModuleNotFoundError as error:
         raise MissingDependencyError(f"{text}: {error}") from error
-    except (Exception, SystemExit) as error:
-        raise KernelError(f"loading {text} raised {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        raise _at_import(text, error) from error
     return module
+
+
+def _at_import(text: str, error: BaseException) -> BaseException:
+    """What is said when importing a kernel's module raises; a module that ends the program is no module to import."""
+    if type(error) is KeyboardInterrupt:
+        return error
+    if isinstance(error, Exception):
+        return KernelError(f"loading {text} raised {type(error).__name__}: {error}")
+    said = f"importing it ended with {type(error).__name__}: {error}".removesuffix(": ")
+    return UnknownNameError(f"no kernel {text!r}: {said}. Is it a script? Keep what it runs under `if __name__ == '__main__':`")
 
 
 class _folder_on_path:

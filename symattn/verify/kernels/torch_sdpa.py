@@ -10,7 +10,7 @@ from symattn.arithmetic import Arithmetic
 from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
 from symattn.verify.kernels.arrays import to_framework
-from symattn.verify.kernels.base import Deviation, Kernel, Tensors
+from symattn.verify.kernels.base import Deviation, Kernel, Tensors, leaks
 from symattn.verify.kernels.call import Call
 
 
@@ -32,6 +32,7 @@ class TorchSDPA(Kernel):
     """``torch.nn.functional.scaled_dot_product_attention`` with the backend that PyTorch chooses, or a forced one."""
 
     packages = ("torch",)
+    known = (leaks("PyTorch 2.13"),)
 
     def __init__(self, name: str = "torch:sdpa", backend: str | None = None) -> None:
         self.name, self.backend = name, backend
@@ -96,6 +97,7 @@ class TorchFlash(Kernel):
             lambda call: call.has_empty_row,
             "PyTorch's CPU flash kernel gives LSE 0 instead of -inf for a row without keys (seen on 2.13)",
         ),
+        leaks("PyTorch 2.13"),
     )
 
     def unsupported(self, call: Call) -> str | None:

@@ -15,10 +15,11 @@ from symattn import arithmetic
 from symattn.arithmetic import Arithmetic
 from symattn.errors import KernelError, SymattnError
 from symattn.intake import Array, framework, to_numpy
+from symattn.tensors import turned
 from symattn.verify.kernels.arrays import to_framework
-from symattn.verify.kernels.base import Kernel, Tensors
+from symattn.verify.kernels.base import Kernel, Tensors, guarded
 from symattn.verify.kernels.call import Call
-from symattn.verify.kernels.options import NAMES, options
+from symattn.verify.kernels.options import options, parameters, refuse_untaken
 
 Function = Callable[..., Any]
 GRADIENTS = ("grad_query", "grad_key", "grad_value")
@@ -89,8 +90,8 @@ class FunctionKernel(Kernel):
         if self.given is not None:
             kind = arrays_of(self.given) if not hasattr(self.function, "arrays") else self.arrays
             with _wide(kind):
-                extra = {k: self._laid(x, kind) for k, x in given.items() if k in ("out", "lse", "grad_lse")}
-                args = [*self._tensors(call, ("query", "key", "value"), kind), self._laid(given["grad_out"], kind)]
+                extra = {k: self._laid(k, x, kind) for k, x in given.items() if k in ("out", "lse", "grad_lse")}
+                args = [*self._tensors(call, ("query", "key", "value"), kind), self._laid("grad_out", given["grad_out"], kind)]
                 result = self._call(self.given, args, {**self._options(call, self.given, kind), **extra})
                 return self._gradients(result)
         return self._torch_gradients(call, given) if self.arrays == "torch" else self._jax_gradients(call, given)
@@ -103,9 +104,9 @@ class FunctionKernel(Kernel):
         leaves = [t.requires_grad_(True) for t in (*self._tensors(call, ("query", "key", "value")), *(opts[k] for k in extra))]
         names = [*GRADIENTS, *(f"grad_{k}" for k in extra)]
         found = self._named(self._call(self.function, leaves[:3], opts))
-        pairs = [(found["out"], self._laid(given["grad_out"], "torch"))]
+        pairs = [(found["out"], self._laid("grad_out", given["grad_out"], "torch"))]
         if "grad_lse" in given and isinstance(found.get("lse"), torch.Tensor) and found["lse"].requires_grad:
-            pairs.append((found["lse"], self._laid(given["grad_lse"].astype(np.float64), "torch").to(found["lse"].dtype)))
+            pairs.append((found["lse"], to_framework(given["grad_lse"].astype(np.float64), "torch").to(found["lse"].dtype)))
         if not found["out"].requires_grad:
             raise KernelError(
                 f"{self.name} returned an output without a gradient; give --backward-kernel or a backward attribute"
@@ -129,34 +130,29 @@ class FunctionKernel(Kernel):
                 return {n: found[n] for n in ("out", "lse") if found.get(n) is not None}
 
             result, pull = jax.vjp(run, *leaves)
-            seed = {"out": self._laid(given["grad_out"], "jax")}
+            seed = {"out": self._laid("grad_out", given["grad_out"], "jax")}
             if "lse" in result:
                 lse = given.get("grad_lse", np.zeros(call.query.shape[:3]))
-                seed["lse"] = self._laid(lse, "jax").astype(result["lse"].dtype)
+                seed["lse"] = to_framework(lse, "jax").astype(result["lse"].dtype)
             names = [*GRADIENTS, *(f"grad_{k}" for k in extra)]
             return self._finish(dict(zip(names, pull(seed), strict=True)))
 
     def _call(self, function: Function, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except SymattnError:
-            raise
-        except Exception as error:
-            raise KernelError(f"{self.name} raised {type(error).__name__}: {error}") from error
+        return guarded(self.name, lambda: function(*args, **kwargs))
 
     def _options(self, call: Call, function: Function, kind: str | None = None) -> dict[str, Any]:
         kind = kind or self.arrays
-        chosen = options(call)
-        accepted = _taken(function, tuple(chosen))
-        return {
-            k: to_framework(v, kind) if isinstance(v, np.ndarray) else v for k, v in chosen.items() if k in NAMES or k in accepted
-        }
+        chosen, own = options(call), parameters(call)
+        name = self.name if function is self.function else f"its backward ({getattr(function, '__qualname__', 'a function')})"
+        refuse_untaken(name, call, chosen, _taken(function, tuple(chosen)))
+        chosen |= {k: own[k] for k in _taken(function, tuple(own), by_name=True)}
+        return {k: to_framework(v, kind) if isinstance(v, np.ndarray) else v for k, v in chosen.items()}
 
     def _tensors(self, call: Call, names: tuple[str, ...], kind: str | None = None) -> list[Any]:
-        return [self._laid(call.fields[n], kind or self.arrays) for n in names]
+        return [self._laid(n, call.fields[n], kind or self.arrays) for n in names]
 
-    def _laid(self, a: Array, kind: str) -> Any:
-        return to_framework(a.swapaxes(1, 2) if self.layout == "bshd" and a.ndim >= 3 else a, kind)
+    def _laid(self, name: str, a: Array, kind: str) -> Any:
+        return to_framework(turned(name, a, self.layout), kind)
 
     def _named(self, result: Any) -> dict[str, Any]:
         if isinstance(result, Mapping):
@@ -194,7 +190,7 @@ class FunctionKernel(Kernel):
                 a = to_numpy(x, name)
             except SymattnError as error:
                 raise KernelError(f"{self.name} returned no array: {error}") from error
-            found[name] = a.swapaxes(1, 2) if self.layout == "bshd" and a.ndim >= 3 and name != "grad_attn_mask" else a
+            found[name] = turned(name, a, self.layout)
         return found
 
 
@@ -230,13 +226,16 @@ def _taken(function: Function | None, names: tuple[str, ...], *, by_name: bool =
     """Those of ``names`` that the signature of a function takes; all of them when it takes any keyword, unless ``by_name``."""
     if function is None:
         return frozenset()
+    if framework(function) == "torch" and hasattr(function, "forward"):
+        function = function.forward  # a module takes anything and hands it to its forward
     try:
-        parameters = inspect.signature(function).parameters
+        known = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return frozenset()
-    if not by_name and any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return frozenset() if by_name else frozenset(names)  # it has none to look at: a call says what it takes
+    if not by_name and any(p.kind is p.VAR_KEYWORD for p in known.values()):
         return frozenset(names)
-    return frozenset(n for n in names if n in parameters and parameters[n].kind is not inspect.Parameter.POSITIONAL_ONLY)
+    by_keyword = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return frozenset(n for n in names if n in known and known[n].kind in by_keyword)
 
 
 def _wide(kind: str) -> AbstractContextManager[Any]:

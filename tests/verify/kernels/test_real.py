@@ -31,7 +31,8 @@ def judged(require, name, d, kind="normal", dtype="float32", **changes):
 
 
 # a kernel that is compiled for every shape, seconds each, runs one row here; the slow test below runs the others
-PAIRS = [(name, row) for name in KERNELS for row in ROWS if name not in COMPILES or row.name == "causal"]
+PAIRS = [(name, row) for name in KERNELS for row in ROWS
+         if (name not in COMPILES or row.name == "causal") and name not in row.powerless]  # fmt: skip
 
 
 @pytest.mark.parametrize("name, row", PAIRS, ids=lambda x: x if isinstance(x, str) else x.name)
@@ -79,6 +80,31 @@ def test_torch_leaks_a_masked_nan_which_is_known(require):
     report = verify("torch:sdpa", Definition(causal="top-left"), shape="1,2,1,2,3,4")
     (case,) = (c for c in report.cases if c.case == "poison")
     assert report.verdict == "pass" and case.deviates and report.exit_code(strict=True) == 1
+
+
+@pytest.mark.parametrize("name", ["torch:sdpa", "torch:sdpa-math", "torch:sdpa-flash", "onnx:reference", "onnxruntime:attention"])
+@pytest.mark.parametrize("fields", [{"causal": "top-left"}, {"attn_mask": "boolean"}, {"window": (1, 0), "causal": "top-left"}])
+def test_what_the_ledger_says_of_leaks_covers_nan_and_nothing_else(require, name, fields):
+    d = Definition(**fields)
+    case = judged(require, name, d, "poison")
+    assert case.verdict == "pass" and case.deviates
+
+    class Wrong(type(BUILT_IN[name])):
+        def forward(self, call):
+            found = super().forward(call)
+            found["out"][0, 0, 0, 0] = 1e3
+            return found
+
+    other = object.__new__(Wrong)
+    other.__dict__.update(BUILT_IN[name].__dict__)
+    ref = Reference(d, fields_for(d, BY_NAME["poison"].shape, "float32", 0, BY_NAME["poison"]))
+    assert run_case(other, ref, "poison", backward=False).verdict == "fail"
+
+
+@pytest.mark.parametrize("name, row", [(name, row) for row in ROWS for name in row.powerless])
+def test_rows_are_left_out_only_where_nothing_is_promised(require, name, row):
+    for dtype in row.dtypes:
+        assert judged(require, name, row.definition, row.kind, dtype).verdict == "inconclusive"
 
 
 def test_jax_averages_all_values_for_a_row_without_keys(require):

@@ -12,7 +12,8 @@ from symattn.errors import KernelError, MissingDependencyError, UnknownNameError
 from symattn.verify.inputs import Shape, fields_for
 from symattn.verify.judge import run_case, verify
 from symattn.verify.kernels.call import Call
-from symattn.verify.kernels.options import NAMES, options
+from symattn.verify.kernels.options import NAMES, OTHERS, options, parameters
+from symattn.verify.kernels.ours import Flash
 from symattn.verify.kernels.registry import BUILT_IN, resolve
 from symattn.verify.kernels.user import arrays_of
 from symattn.verify.reference import Reference
@@ -55,7 +56,7 @@ def test_options_are_those_that_are_not_at_their_default(fields, want):
         ({"bias": True}, {"bias"}),
         ({"document": True}, {"doc_q", "doc_k"}),
         ({"key_lengths": True}, {"key_lengths"}),
-        ({"score": "s*t"}, {"t"}),
+        ({"score": "s*t"}, set()),
         ({"causal": "top-left", "prefix": 2}, {"is_causal", "prefix"}),
     ],
 )
@@ -63,7 +64,74 @@ def test_options_that_are_arrays(fields, names):
     found = options(call_of(**fields))
     assert set(found) == names | {"enable_gqa"}
     assert found.get("attn_mask", np.zeros((1, 1, 1, 1))).ndim == 4
-    assert names - set(NAMES) <= {"bias", "doc_q", "doc_k", "key_lengths", "t", "prefix"}
+    assert names <= {*NAMES, *OTHERS}
+
+
+TEXT = {"heads": 4, "kv_heads": 2, "score": "s*t + u + v", "params": {"t": "1/4", "u": ["1", "2", "3", "4"]}}
+
+
+def test_parameters_are_numbers_and_arrays_per_head():
+    found = parameters(call_of(**TEXT))
+    assert type(found["t"]) is float and type(found["v"]) is float  # one bound, one from the inputs
+    assert found["u"].tolist() == [1, 2, 3, 4]
+
+
+def plain(query, key, value, *, enable_gqa=False):
+    key, value = (x.repeat(query.shape[1] // x.shape[1], 1) for x in (key, value))
+    s = query @ key.swapaxes(-1, -2) / np.float32(np.sqrt(query.shape[3]))
+    p = np.exp(s - s.max(-1, keepdims=True))
+    return p / p.sum(-1, keepdims=True) @ value
+
+
+PARTS = {
+    "bias": {"bias": True}, "prefix": {"prefix": 2}, "doc_q": {"document": True}, "key_lengths": {"key_lengths": True},
+    "sinks": {"sink": True}, "alibi_slopes": {"alibi": True}, "softcap": {"softcap": 2}, "window": {"window": (2, 0)},
+    "attn_mask": {"attn_mask": "boolean"}, "is_causal": {"causal": "bottom-right"}, "scale": {"scale": "1/4"},
+    "dropout_mask": {"dropout": True}, "lse_base": {"lse_base": 2}, "empty_row": {"empty_row": "nan"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_no_part_of_a_definition_is_dropped_in_silence(name):
+    d = Definition(**PARTS[name])
+    missing = "is_causal" if name == "prefix" else name
+    with pytest.raises(KernelError, match=rf"the definition .*, and \S*plain takes no keyword {missing}\b"):
+        verify(plain, d, shape=str(SHAPE))
+
+    def forward(query, key, value, **options):
+        return Flash().forward(Call(d, fields_for(d, SHAPE, "float32", 0)))["out"]
+
+    with pytest.raises(KernelError, match=rf"its backward \(.*plain\) takes no keyword {missing}\b"):
+        run_case(resolve(forward, backward=plain), Reference(d, fields_for(d, SHAPE, "float32", 0)), "normal", backward=True)
+
+
+def test_grouped_heads_are_a_part_too(require):
+    torch = require("torch")
+
+    class Module(torch.nn.Module):
+        def forward(self, query, key, value):
+            return torch.nn.functional.scaled_dot_product_attention(query, key, value)
+
+    for kernel in (lambda query, key, value: value, Module(), functools.partial(plain, enable_gqa=True)):
+        if isinstance(kernel, functools.partial):
+            assert verify(kernel, Definition(), shape=str(SHAPE)).verdict == "pass"
+            continue
+        with pytest.raises(KernelError, match=r"4 query heads and 2 key/value heads, .* takes no keyword enable_gqa"):
+            verify(kernel, Definition(), shape=str(SHAPE))
+    assert verify(Module(), Definition(), shape="1,2,2,3,5,6").verdict == "pass"
+
+
+def test_a_text_is_the_business_of_the_kernel():
+    """It gets those of its parameters that its signature names, and no others."""
+    seen = {}
+
+    def kernel(query, key, value, t, enable_gqa=False, **options):
+        seen.update(options, t=t)
+        return plain(query, key * np.float32(t), value, enable_gqa=enable_gqa)
+
+    d = Definition(score="s*t + u - u", mask="j <= i + m", params={"t": "1/4"})
+    assert verify(kernel, d, shape=str(SHAPE)).verdict == "pass"
+    assert seen == {"t": 0.25}
 
 
 FILE = """
@@ -134,7 +202,10 @@ def test_the_ways_to_name_a_function(folder, where, name):
         ("kernels_of_mine.py:torch_kernle", UnknownNameError, "Did you mean 'torch_kernel'"),
         ("kernels_of_mine:number", UnknownNameError, "int"),
         ("broken.py:f", KernelError, "at import"),
-        ("exits:f", KernelError, "SystemExit"),
+        ("exits:f", UnknownNameError, "importing it ended with SystemExit: 0"),
+        ("exits.py:f", UnknownNameError, "importing it ended with SystemExit: 0"),
+        ("numpy:flsh", UnknownNameError, "Did you mean 'numpy:flash'"),
+        ("torch:spda", UnknownNameError, "Did you mean 'torch:sdpa'"),
         ("needs.py:f", MissingDependencyError, "a_package_that_is_not_there"),
     ],
 )
@@ -210,3 +281,81 @@ def test_layout_bshd(require):
     assert verify(kernel, Definition(), shape=str(SHAPE), layout="bshd", backward=True).verdict == "pass"
     with pytest.raises(KernelError):
         verify(kernel, Definition(), shape=str(SHAPE), layout="bhsd")
+
+
+@pytest.mark.parametrize("fields", [{}, {"bias": True}, {"attn_mask": "boolean", "mask_axes": "bhij"}, {"dropout": True}])
+def test_layout_bshd_turns_tensors_with_a_channel_axis_and_nothing_else(fields):
+    """LSE, masks, biases, their gradients and the gradient of the LSE are (B, H, n) and (B, H, n, m) in both layouts."""
+    d, flash = Definition(**fields), Flash()
+    f = fields_for(d, SHAPE, "float32", 0)
+    (b, heads, n, _), (_, _, m, _) = f["query"].shape, f["key"].shape
+    turn = {"query", "key", "value", "out", "grad_query", "grad_key", "grad_value"}
+
+    def there(**tensors):
+        return {k: a.swapaxes(1, 2) if k in turn else a for k, a in tensors.items()}
+
+    def checked(query, key, value, options):
+        call = Call(d, f)
+        assert all(np.array_equal(x.swapaxes(1, 2), f[k]) for k, x in (("query", query), ("key", key), ("value", value)))
+        for name in ("bias", "attn_mask", "dropout_mask"):
+            if name in options:
+                assert np.array_equal(
+                    np.broadcast_to(options[name], (b, heads, n, m)), np.broadcast_to(f[name], (b, heads, n, m))
+                )
+        return call
+
+    def kernel(query, key, value, **options):
+        return there(**flash.forward(checked(query, key, value, options)))
+
+    def backward(query, key, value, grad_out, out, lse, grad_lse, **options):
+        assert lse.shape == grad_lse.shape == (b, heads, n)
+        given = {"grad_out": grad_out.swapaxes(1, 2), "out": out.swapaxes(1, 2), "lse": lse, "grad_lse": grad_lse}
+        return there(**flash.backward(checked(query, key, value, options), given))
+
+    case = run_case(resolve(kernel, backward=backward, layout="bshd"), Reference(d, f), "normal", backward=True)
+    assert case.verdict == "pass" and {t.name for t in case.tensors} >= {
+        "out",
+        "lse",
+        "grad_query",
+        *(["grad_bias"] if d.bias else []),
+    }
+
+
+def test_autograd_of_an_lse_in_the_layout_bshd(require):
+    torch = require("torch")
+    jax = require("jax")
+
+    def with_torch(query, key, value):
+        s = torch.einsum("bihc,bjhc->bhij", query, key) * query.shape[-1] ** -0.5
+        lse = torch.logsumexp(s, -1)
+        return torch.einsum("bhij,bjhe->bihe", torch.exp(s - lse[..., None]), value), lse
+
+    def with_jax(query, key, value):
+        s = jax.numpy.einsum("bihc,bjhc->bhij", query, key, precision="highest") * query.shape[-1] ** -0.5
+        lse = jax.nn.logsumexp(s, axis=-1)
+        return jax.numpy.einsum("bhij,bjhe->bihe", jax.numpy.exp(s - lse[..., None]), value, precision="highest"), lse
+
+    for function, kind in ((with_torch, "torch"), (with_jax, "jax")):
+        function.arrays = kind
+        ref = Reference(Definition(), fields_for(Definition(), Shape.parse("1,2,2,3,4,5"), "float64", 0))
+        case = run_case(resolve(function, layout="bshd"), ref, "normal", backward=True)
+        assert case.verdict == "pass" and {"lse", "grad_query"} <= {t.name for t in case.tensors}
+
+
+@pytest.mark.parametrize("how", [SystemExit, GeneratorExit, type("Interrupted", (KeyboardInterrupt,), {})])
+def test_a_kernel_cannot_end_the_run(how):
+    def kernel(query, key, value, **options):
+        raise how(0)
+
+    with pytest.raises(KernelError, match=how.__name__):
+        verify(kernel, Definition(), shape="1,1,1,2,2,2")
+    with pytest.raises(KernelError, match=how.__name__):
+        verify(plain, Definition(), shape="1,1,1,2,2,2", backward=True, backward_kernel=lambda *a, **k: kernel(*a[:3]))
+
+
+def test_ctrl_c_is_ctrl_c():
+    def kernel(query, key, value, **options):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify(kernel, Definition(), shape="1,1,1,2,2,2")
