@@ -17,6 +17,7 @@ from symattn.definition import Definition
 from symattn.presentation import present
 from symattn.readings import balls, mpmath, rounding
 from symattn.readings import numpy as floats
+from symattn.truth.truth import truth
 
 REPEATS = 5
 
@@ -55,6 +56,7 @@ def main() -> None:
         "rounding (bounds), fp32": lambda: rounding.evaluate(whole, inputs, arithmetic.get("eager-fp32")),
         "balls, 128 bits": lambda: balls.evaluate(whole, inputs, bits=128),
         "balls, 400 bits": lambda: balls.evaluate(whole, inputs, bits=400),
+        "truth, 50 digits": lambda: truth(whole, inputs, digits=50),
         "mpmath, 50 digits": lambda: mpmath.evaluate(whole, inputs, digits=50),
     }
     unit = best(rows["numpy, float64"])

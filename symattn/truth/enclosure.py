@@ -177,9 +177,11 @@ def status(mid: Exact, rad: Exact, digits: int | None) -> Status:
         return "exact"
     if isinstance(rad, float):
         return "undecided"
-    if digits is None or 2 * rad * 10**digits <= abs(mid) - rad:
+    if digits is None:
         return "enclosed"
-    return "undecided"
+    m: Any = mid
+    above = rad.numerator * (2 * 10**digits + 1) * m.denominator  # 2 rad 10^digits <= |mid| - rad, in integers
+    return "enclosed" if above <= abs(m.numerator) * rad.denominator else "undecided"
 
 
 def with_tiny(found: Mapping[str, Enclosure], digits: int) -> dict[str, Enclosure]:
