@@ -144,6 +144,12 @@ class _Printer(ABC):
         body, strength = self.write(node)
         return body if strength >= binding else self.brackets(body)
 
+    def above(self, node: Node) -> str:
+        """What stands before a slash; a fraction there is in brackets."""
+        body, strength = self.write(node)
+        fraction = isinstance(node, (Num, Quotient)) and "/" in body
+        return self.brackets(body) if fraction or strength < PRODUCT else body
+
     def brackets(self, body: str) -> str:
         return f"({body})"
 
@@ -236,7 +242,7 @@ class _Latex(_Printer):
 
     def quotient(self, node: Quotient) -> tuple[str, int]:
         if self.inline:
-            return self.at(node.over, PRODUCT) + "/" + self.at(node.under, POWER), PRODUCT
+            return self.above(node.over) + "/" + self.at(node.under, POWER), PRODUCT
         over, under = self.write(node.over)[0], self.write(node.under)[0]
         return rf"\frac{{{over}}}{{{under}}}", ATOM
 
@@ -289,7 +295,7 @@ class _Text(_Printer):
         return "·".join([self.at(head, PRODUCT), *(self.at(f, POWER) for f in rest)]), PRODUCT
 
     def quotient(self, node: Quotient) -> tuple[str, int]:
-        return self.at(node.over, PRODUCT) + "/" + self.at(node.under, POWER), PRODUCT
+        return self.above(node.over) + "/" + self.at(node.under, POWER), PRODUCT
 
     def power(self, node: Power) -> tuple[str, int]:
         return f"{self.at(node.base, ATOM)}^{self.at(node.exponent, ATOM)}", POWER

@@ -7,7 +7,7 @@ denominator, ``1*1 + 0*0 + 3*3`` keeps its terms and their order. Nodes are immu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -130,6 +130,59 @@ class Apply:
 Node: TypeAlias = Num | Item | Rounded | Sum | Product | Quotient | Power | Apply
 
 
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below a node."""
+    if isinstance(node, Sum):
+        return tuple(t for _, t in node.terms)
+    if isinstance(node, Product):
+        return node.factors
+    if isinstance(node, Quotient):
+        return (node.over, node.under)
+    if isinstance(node, Power):
+        return (node.base, node.exponent)
+    return node.args if isinstance(node, Apply) else ()
+
+
+def closed(node: Node) -> Node:
+    """The tree with every element carried along by name, where one of them is; values and names are not mixed in a line.
+
+    >>> short, long = ev.call("exp", ev.ONE), ev.generator(ev.Ref("P", (1,)))
+    >>> mixed = Sum(((1, Item("P", (0,), short)), (1, Item("P", (1,), long))))
+    >>> [item.content == short for _, item in mixed.terms], [item.content == short for _, item in closed(mixed).terms]
+    ([True, False], [False, False])
+    """
+    found = list(_items(node))
+    names = [_by_name(x) for x in found]
+    return _closed(node) if any(x.content == name for x, name in zip(found, names, strict=True)) else node
+
+
+def _by_name(x: Item) -> Exact:
+    return ev.generator(ev.Ref(x.tensor, x.index))
+
+
+def _items(node: Node) -> Iterator[Item]:
+    if isinstance(node, Item):
+        yield node
+    for child in children(node):
+        yield from _items(child)
+
+
+def _closed(node: Node) -> Node:
+    if isinstance(node, Item):
+        return Item(node.tensor, node.index, _by_name(node))
+    if isinstance(node, Sum):
+        return Sum(tuple((s, _closed(t)) for s, t in node.terms))
+    if isinstance(node, Product):
+        return Product(tuple(map(_closed, node.factors)), node.dot)
+    if isinstance(node, Quotient):
+        return Quotient(_closed(node.over), _closed(node.under))
+    if isinstance(node, Power):
+        return Power(_closed(node.base), _closed(node.exponent))
+    if isinstance(node, Apply) and node.known is None:
+        return Apply(node.name, tuple(map(_closed, node.args)))
+    return node
+
+
 def number(x: int | Fraction) -> Num:
     """A rational number as a node."""
     return Num(ev.rational(x))
@@ -145,6 +198,25 @@ def quotient(over: Node, under: Iterable[Node], dot: bool = True) -> Node:
     """``over`` divided by the product of ``under``, or ``over`` where there is nothing to divide by."""
     u = tuple(under)
     return Quotient(over, product(u, dot)) if u else over
+
+
+def divided(over: Node, under: list[Node], decimals: bool = False) -> Node:
+    """``over`` divided by the product of ``under``; a fraction above gives its denominator to what is below, and a sign
+    stands before the whole.
+
+    >>> divided(number(Fraction(-79, 6)), [Apply("sqrt", (number(2),))]) == tree(
+    ...     ev.divide(ev.rational(Fraction(-79, 6)), ev.sqrt(ev.rational(2)))
+    ... )
+    True
+    """
+    x = over.value.rational if isinstance(over, Num) and under else None
+    if x is None:
+        return quotient(over, under)
+    if x < 0:
+        return Sum(((-1, divided(number(-x), under, decimals)),))
+    if x.denominator == 1 or (decimals and terminating(x)):
+        return quotient(over, under)
+    return Quotient(number(x.numerator), product([number(x.denominator), *under], dot=False))
 
 
 def tree(value: Exact, decimals: bool = False) -> Node:

@@ -16,8 +16,8 @@ from symattn.derivation.decimals import decimal, enclosed_decimal, fixed, is_exa
 from symattn.derivation.document import Cell, Grid, Line
 from symattn.derivation.enclose import BITS, bounds
 from symattn.derivation.examples import Array
-from symattn.derivation.nodeprint import Style, latex
-from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum, tree
+from symattn.derivation.nodeprint import Style, text
+from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum, children, tree
 from symattn.derivation.remarks import identity_factor
 from symattn.derivation.work import Worksheet
 from symattn.errors import UndecidedError
@@ -106,7 +106,7 @@ class Numbers:
         assert work is not None
         cell = self.cell(s.name, index, in_line=True)
         approximate: Node | None = self.approximate(work) if _has_item(work) or _has_function(work) else None
-        if cell.value is not None and latex(work, self.style) == latex(cell.value, self.style):
+        if cell.value is not None and text(work, self.style) == text(cell.value, self.style):
             work = None
         if cell.value is None and isinstance(work, Item):
             work = None
@@ -286,19 +286,6 @@ def _kept(length: int) -> tuple[list[int], int | None]:
     if length <= LARGEST:
         return list(range(length)), None
     return [*range(LARGEST - 2), length - 1], LARGEST - 2
-
-
-def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below a node."""
-    if isinstance(node, Sum):
-        return tuple(t for _, t in node.terms)
-    if isinstance(node, Product):
-        return node.factors
-    if isinstance(node, Quotient):
-        return (node.over, node.under)
-    if isinstance(node, Power):
-        return (node.base, node.exponent)
-    return node.args if isinstance(node, Apply) else ()
 
 
 def _has_item(node: Node) -> bool:

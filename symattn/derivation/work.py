@@ -2,6 +2,7 @@
 
 Elements are worked out when they are asked for and kept. An element whose exact value is short (a number, ten over a root, one
 exponential over a normaliser) is carried along by value; a longer one is carried along by name, so no expression ever grows.
+Where a line needs one element by name, it has all by name.
 Where a comparison needs an irrational number (a maximum), enclosures decide, with more and more bits.
 """
 
@@ -17,7 +18,21 @@ import sympy as sp
 from symattn.derivation import exactvalue as ev
 from symattn.derivation.enclose import Encloser
 from symattn.derivation.exactvalue import Exact
-from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Sum, number, product, quotient, tree
+from symattn.derivation.numbersteps import (
+    Apply,
+    Item,
+    Node,
+    Num,
+    Power,
+    Product,
+    Quotient,
+    Sum,
+    closed,
+    divided,
+    number,
+    product,
+    tree,
+)
 from symattn.derivation.settle import equals, guess
 from symattn.errors import InputValueError, LimitError, UndecidedError
 from symattn.indexed import Tensor, integer_symbols, name_of, subscripts_of
@@ -128,7 +143,7 @@ class Worksheet:
         key = (name, index)
         if key not in self._tree:
             s = self.program[name]
-            self._tree[key] = self._statement(s, dict(zip(s.indices, index, strict=True)))
+            self._tree[key] = closed(self._statement(s, dict(zip(s.indices, index, strict=True))))
         return self._tree[key]
 
     def points(self, s: Statement, env: Env) -> Iterator[dict[sp.Symbol, int]]:
@@ -228,7 +243,7 @@ class Worksheet:
                 above += [number(int(f.p))] if f.p != 1 else []
             else:
                 above.append(self._node(s, f, env))
-        return quotient(product(above), below)
+        return divided(product(above), below, self.decimals)
 
     def _power(self, s: Statement, base: sp.Expr, exponent: sp.Expr, env: Env) -> Node:
         if exponent.is_number and exponent.is_negative:

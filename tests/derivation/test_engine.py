@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -7,9 +8,12 @@ import pytest
 
 from symattn.definition import Definition
 from symattn.derivation import Derivation, derive, examples
+from symattn.derivation import exactvalue as ev
 from symattn.derivation.binding import definition_of
+from symattn.derivation.document import Line
+from symattn.derivation.layout import line_parts
 from symattn.derivation.nodeprint import latex, text
-from symattn.derivation.numbersteps import number
+from symattn.derivation.numbersteps import Item, Node, Sum, children, number
 from symattn.errors import DefinitionError, FileFormatError, InputValueError, LimitError
 from tests.derivation.reader import CONTEXT
 from tests.derivation.witness import MASKED, TIGHT, checked, lines_of, witness
@@ -142,6 +146,38 @@ def test_the_gradient_row_sums_that_vanish_are_exactly_zero() -> None:
         "derivative rule; its rewriting is proved for all sizes",
     }
     assert d["dS"].known.endswith("proved for all sizes") and d["R"].known == "by definition"
+
+
+def items(node: Node | None) -> list[Item]:
+    return [] if node is None else [node] if isinstance(node, Item) else [x for c in children(node) for x in items(c)]
+
+
+def mixed(line: Line) -> bool:
+    """Whether a line opens some of its elements and carries the others by name."""
+    return len({x.content == ev.generator(ev.Ref(x.tensor, x.index)) for x in items(line.work)}) > 1
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=[s if isinstance(s, str) else "decimals" for s in SOURCES])
+def test_a_line_opens_all_of_its_elements_or_none(source: str | bytes) -> None:
+    d = derive(Definition(causal="top-left"), example=loaded(source), gradient=True)
+    lines = [line for line in lines_of(d) if len(items(line.work)) > 1]
+    assert [text(line.item, d.style) for line in lines if mixed(line)] == []
+    if source == DECIMALS:
+        last = next(line for line in lines if line.item.tensor == "dWK")
+        shown = set(re.findall(r"[A-Za-z_]+(?=\^)", text(last.cell.value, d.style) if last.cell.value else "dK"))
+        assert shown <= {"dK"}, "dK[4,1] is short and stays by name beside those that are long"
+        one = items(last.work)[0]
+        assert mixed(replace(last, work=Sum(((1, replace(one, content=ev.ONE)), (1, one)))))
+
+
+def test_a_line_does_not_say_the_same_twice() -> None:
+    for source in SOURCES:
+        d = derive(example=loaded(source), gradient=True)
+        for line in lines_of(d):
+            parts = [str(p.pieces) for p in line_parts(line, d.style)]
+            assert len(set(parts)) == len(parts), text(line.item, d.style)
+            works = [text(n, d.style) for n in (line.work, line.cell.value) if n is not None]
+            assert len(set(works)) == len(works), works
 
 
 def test_a_wrong_line_is_found() -> None:

@@ -6,7 +6,21 @@ import pytest
 
 from symattn.derivation import exactvalue as ev
 from symattn.derivation.nodeprint import Style, latex, latex_pieces, text, text_pieces
-from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum, number, product, tree
+from symattn.derivation.numbersteps import (
+    Apply,
+    Item,
+    Node,
+    Num,
+    Power,
+    Product,
+    Quotient,
+    Rounded,
+    Sum,
+    divided,
+    number,
+    product,
+    tree,
+)
 from symattn.readings.latex import MARKDOWN
 
 TEN = Quotient(number(10), Apply("sqrt", (number(3),)))
@@ -25,6 +39,10 @@ HALF, MINUS = number(Fraction(1, 2)), number(-3)
         (Quotient(number(1), Sum(((1, HALF), (1, number(1))))), r"\frac{1}{\frac{1}{2} + 1}", "1/(1/2 + 1)"),
         (Num(ev.MINUS_INFINITY), r"-\infty", "-∞"),
         (Rounded("1.5e-7", ev.ONE), r"1.5 \cdot 10^{-7}", "1.5·10⁻⁷"),
+        (Quotient(HALF, TEN.under), r"\frac{\frac{1}{2}}{\sqrt{3}}", "(1/2)/√3"),
+        (Apply("exp", (Quotient(TEN, number(7)),)), r"e^{(10/\sqrt{3})/7}", "e^((10/√3)/7)"),
+        (divided(number(Fraction(-79, 6)), [TEN.under]), r"-\frac{79}{6\,\sqrt{3}}", "-79/(6·√3)"),
+        (divided(MINUS, [TEN.under]), r"-\frac{3}{\sqrt{3}}", "-3/√3"),
         (Apply("tanh", (TEN,)), r"\tanh\left(\frac{10}{\sqrt{3}}\right)", "tanh(10/√3)"),
     ],
 )
