@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from symattn.axes import Axes
 from symattn.definition import Definition
 from symattn.derivation.examples import ARRAYS, Array, Example
 from symattn.derivation.work import Worksheet
 from symattn.errors import FileFormatError, InputValueError, ShapeError, SymattnError
-from symattn.fields import field_of
+from symattn.fields import BY_LETTER, field_of
 from symattn.numbers import exact_array
 from symattn.program import Program
 from symattn.readings.sizes import find_sizes
@@ -21,6 +22,11 @@ from symattn.readings.sizes import find_sizes
 STRUCTURAL = ("start", "cross", "output_projection")
 """Fields that the arrays of an example decide."""
 WEIGHTS = ("WQ", "WK", "WV", "WO")
+WEIGHT_FORMS = {
+    **dict.fromkeys(("w_q", "w_k"), "(H, dmodel, d) or (dmodel, H*d)"),
+    "w_v": "(H, dmodel, dv) or (dmodel, H*dv)",
+    "w_o": "(H, dv, dout) or (H*dv, dout)",
+}
 
 
 def definition_of(example: Example, definition: Definition | None = None) -> Definition:
@@ -85,11 +91,12 @@ def refuse_fields(example: Example) -> None:
 
 
 def inputs_of(
-    example: Example, program: Program, parameters: Iterable[str] = ()
+    example: Example, program: Program, definition: Definition | None = None
 ) -> tuple[dict[str, Array], dict[sp.Symbol, int]]:
     """The arrays of an example by the names of the program's inputs, and the sizes; absent weights are identity matrices.
 
-    ``parameters`` are the names of the definition's parameters, which are their own field names.
+    The parameters of the ``definition`` are their own field names. A projection for several heads may be one matrix or one for
+    each head, as in :func:`symattn.binding.bind`: ``(dmodel, H*d)`` or ``(H, dmodel, d)``, ``(H*dv, dout)`` or ``(H, dv, dout)``.
 
     Raises
     ------
@@ -99,11 +106,13 @@ def inputs_of(
         When shapes do not fit the program or each other, or an identity would not be square.
     """
     given: dict[str, Array] = {}
-    names = {n: field_of(n, parameters) for n in program.inputs}
+    definition = definition or Definition()
+    names = {n: field_of(n, definition.parameters) for n in program.inputs}
     fields = {field: n for n, field in names.items()}
     for key, array in example.arrays.items():
         if key in fields:
-            given[fields[key]] = _fitted(key, array, program.shapes[fields[key]], example)
+            name = fields[key]
+            given[name] = _fitted(key, _with_heads(name, array, program, definition, example), program.shapes[name], example)
         elif key not in ("grad_out",):
             raise InputValueError(f"{example.name}: {_key(key)}: this definition reads no such input; it reads {_keys(fields)}")
     shapes = {n: a.shape for n, a in given.items()}
@@ -132,12 +141,35 @@ def _keys(fields: Iterable[str]) -> str:
     return ", ".join(sorted(map(_key, fields)))
 
 
+def _with_heads(name: str, array: Array, program: Program, definition: Definition, example: Example) -> Array:
+    """An array with the head axes of the program: heads of a projection may stand side by side, query heads need no groups."""
+    letter = name if name in BY_LETTER or not name.startswith("d") else name[1:]
+    if letter not in BY_LETTER or name in definition.parameters:
+        return array
+    heads, kv_heads = definition.heads or 1, definition.kv_heads or definition.heads or 1
+    if name in WEIGHTS and array.ndim == 2 and len(program.shapes[name]) > 2:
+        own = heads if name in ("WQ", "WO") else kv_heads
+        length = array.shape[0 if name == "WO" else 1]
+        if length % own:
+            raise FileFormatError(
+                f"{example.name}: {_key(field_of(name))}: {length} {'rows' if name == 'WO' else 'columns'} cannot be shared by "
+                f"{own} heads; give {WEIGHT_FORMS[field_of(name)]}"
+            )
+        array = array.reshape(own, -1, array.shape[1]) if name == "WO" else np.moveaxis(array.reshape(len(array), own, -1), 1, 0)
+    roles = {"WQ": "Hac", "WO": "Hef"}.get(letter, BY_LETTER[letter].axes.removeprefix("b"))
+    if roles[:1] == "H" and array.ndim == len(roles) == len(program.shapes[name]) - 1 and len(array) == heads:
+        return Axes(heads, kv_heads, False, definition.grouping == "tiled").into(array, roles)
+    return array
+
+
 def _fitted(key: str, array: Array, shape: tuple[sp.Expr, ...], example: Example) -> Array:
     """One number stands for one per head; axes of length one in front are dropped."""
     while array.ndim > len(shape) and array.shape[0] == 1:
         array = array[0]
     if array.ndim != len(shape):
-        want = "one number" if not shape else f"{len(shape)} axes ({', '.join(map(str, shape))})"
+        axes = ", ".join(map(str, shape))
+        want = "one number" if not shape else WEIGHT_FORMS.get(key) if len(shape) > 2 else None
+        want = want or f"{len(shape)} axes ({axes})"
         raise FileFormatError(f"{example.name}: {_key(key)}: got an array of shape {array.shape}; this definition takes {want}")
     return array
 

@@ -187,7 +187,7 @@ class _Engine:
     def numbers(self, program: Program, style: Style, inline: frozenset[str]) -> Numbers | None:
         if self.example is None:
             return None
-        arrays, sizes = inputs_of(self.example, program, self.definition.parameters)
+        arrays, sizes = inputs_of(self.example, program, self.definition)
         reachable = computable(program, set(arrays))
         arrays = {n: a for n, a in arrays.items() if n in reachable.inputs}
         labels = {**self.words(), "vocabulary": self.example.vocabulary}

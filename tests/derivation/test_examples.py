@@ -3,10 +3,14 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from symattn.derivation import examples
+from symattn.binding import bind
+from symattn.definition import Definition
+from symattn.derivation import derive, examples
 from symattn.errors import FileFormatError, InputValueError, SymattnError, UnknownNameError
+from symattn.readings import numpy as numpy_reading
 
 GOOD = b"X = [[1, 0.1], ['1/3', -2]]\nfollow = 1\n"
 
@@ -100,3 +104,61 @@ def test_a_bare_name_is_a_shipped_example_and_a_path_a_file(tmp_path: Path) -> N
     file.write_bytes(b"#" * 1_000_001)
     with pytest.raises(FileFormatError, match="at most 1000000"):
         examples.load(file)
+
+
+# --- heads
+
+X = b"X = [[1, 2], [0.5, '1/3'], [0, 1]]\ndigits = 8\n"
+BY_HEAD = {
+    "w_q": b"[[[1, 0], [0, 2]], [[1, 1], [3, 0]], [[0, 1], [1, 5]], [[2, 0], [1, 1]]]",
+    "w_o": b"[[[1, 0], [0, 1]], [[1, 2], [3, 1]], [[0, 0], [1, 1]], [[2, 0], [0, 7]]]",
+}
+IN_ONE = {
+    "w_q": b"[[1, 0, 1, 1, 0, 1, 2, 0], [0, 2, 3, 0, 1, 5, 1, 1]]",
+    "w_o": b"[[1, 0], [0, 1], [1, 2], [3, 1], [0, 0], [1, 1], [2, 0], [0, 7]]",
+}
+
+
+@pytest.mark.parametrize("grouping", ["interleaved", "tiled"])
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+def test_a_projection_is_a_matrix_for_each_head_or_one_for_all(kv_heads: int, grouping: str) -> None:
+    own = {
+        1: (b"[[1, 2], [0, 1]]", b"[[1, 2], [0, 1]]"),
+        2: (b"[[[1, 2], [0, 1]], [[3, 0], [1, 1]]]", b"[[1, 2, 3, 0], [0, 1, 1, 1]]"),
+    }
+    own[4] = (BY_HEAD["w_q"], IN_ONE["w_q"])
+    definition = Definition(heads=4, kv_heads=kv_heads, grouping=grouping, start="x", output_projection=True, lse=False)
+    found = []
+    for k, weights in enumerate((BY_HEAD, IN_ONE)):
+        w = [(b"W_Q", weights["w_q"]), (b"W_K", own[kv_heads][k]), (b"W_V", own[kv_heads][k]), (b"W_O", weights["w_o"])]
+        example = examples.parse(X + b"\n".join(b"%s = %s" % pair for pair in w), "t")
+        d = derive(definition, example)
+        found.append([[c.decimal for c in row] for row in d["Y"].grids[-1].cells])
+        fields = {n: np.asarray(a, dtype=float) for n, a in example.arrays.items()}
+        bound = bind(definition, fields)
+        want = np.asarray(numpy_reading.evaluate(bound.program, bound.inputs)["Y"], dtype=float)
+        assert np.allclose(np.asarray(found[-1], dtype=float), want, atol=1e-7)
+    assert found[0] == found[1]
+
+
+def test_query_heads_of_groups_are_given_one_after_the_other() -> None:
+    q = b"Q = [[[1]], [[2]], [[3]], [[4]]]\nK = [[[1]], [[-1]]]\nV = [[[1]], [[2]]]\n"
+    example = examples.parse(q, "t")
+    lines = derive(Definition(heads=4, kv_heads=2, scale=1), example)["R"].grids
+    assert [g.cells[0][0].decimal for g in lines] == ["1", "2", "-3", "-4"]
+    tiled = derive(Definition(heads=4, kv_heads=2, scale=1, grouping="tiled"), example)["R"].grids
+    assert [g.cells[0][0].decimal for g in tiled] == ["1", "3", "-2", "-4"]
+
+
+@pytest.mark.parametrize(
+    ("weight", "says"),
+    [
+        (b"W_Q = [[1, 0, 1], [0, 1, 1]]", "W_Q: 3 columns cannot be shared by 2 heads; give (H, dmodel, d) or (dmodel, H*d)"),
+        (b"W_O = [[1], [1], [1]]", "W_O: 3 rows cannot be shared by 2 heads; give (H, dv, dout) or (H*dv, dout)"),
+        (b"W_V = [1, 2]", "W_V: got an array of shape (2,); this definition takes (H, dmodel, dv) or (dmodel, H*dv)"),
+    ],
+)
+def test_a_projection_that_cannot_be_split(weight: bytes, says: str) -> None:
+    with pytest.raises(FileFormatError) as caught:
+        derive(example=examples.parse(X + weight + b"\n[definition]\nheads = 2", "t"))
+    assert says in str(caught.value)

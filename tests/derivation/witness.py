@@ -29,7 +29,7 @@ def witness(example: examples.Example, d: Definition, gradient: bool = False, sh
     """The tensors by the mpmath reading of the raw gradient, which knows nothing of steps, presentation and exact values."""
     program = adjoint(d.program()) if gradient else d.program()
     program = program if shifted else without_maxima(program)
-    arrays, sizes = inputs_of(example, with_constants_in_place(program), d.parameters)
+    arrays, sizes = inputs_of(example, with_constants_in_place(program), d)
     program = computable(program, set(arrays))
     tensors = reading.evaluate(program, {n: a for n, a in arrays.items() if n in program.inputs}, sizes=sizes, digits=60)
     if "dP" in tensors:
