@@ -21,9 +21,11 @@ FORMATS = ("text", "latex", "markdown", "html", "json")
 def command(
     definition: DefinitionFlags,
     variant: Annotated[  # reaches the flags: see with_definition
-        str | None, typer.Argument(metavar="[VARIANT]", help="A variant of the catalogue; default plain attention.")
+        str | None, typer.Argument(metavar="VARIANT", hidden=True, help="A variant of the catalogue; default plain attention.")
     ] = None,
-    variant_option: Annotated[str | None, typer.Option("--variant", metavar="NAME", help="The same as VARIANT.")] = None,
+    variant_option: Annotated[
+        str | None, typer.Option("--variant", metavar="NAME", help="The same as VARIANT; default plain attention.")
+    ] = None,
     example: Annotated[
         str | None, typer.Option("--example", metavar="FILE.toml|NAME", help="Numbers: a TOML file, or a shipped example.")
     ] = None,
@@ -42,7 +44,8 @@ def command(
 ) -> None:
     """Derive attention step by step: symbols, numbers put in, exact values, decimals.
 
-    An example brings its own definition; flags go over it. Without an example the steps are symbolic.
+    VARIANT is a row of the catalogue (see --list). An example brings its own definition; flags go over it. Without an example
+    the steps are symbolic.
     """
     if list_:
         typer.echo(_listing(), nl=False)

@@ -147,3 +147,9 @@ def test_a_terminal_that_is_not_utf8_gets_utf8() -> None:
         env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin"},
     )
     assert done.returncode == 0 and "R = Q Kᵀ   where j ≤ i" in done.stdout.decode("utf-8")
+
+
+def test_the_usage_line_has_plain_brackets() -> None:
+    help_ = run("--help").stdout
+    assert "derive [OPTIONS] [VARIANT]\n" in help_ and "VARIANT is a row of the catalogue" in help_
+    assert "[[" not in help_ and "<str>" not in help_
