@@ -94,6 +94,17 @@ def _deep(fields: dict[str, Array]) -> None:
     fields["query"][..., 0], fields["key"][..., 0] = -40, 12
 
 
+def _abyss(fields: dict[str, Array]) -> None:
+    """Every score near -60000: below the finite numbers that stand in for -infinity in some kernels."""
+    fields["query"][..., 0], fields["key"][..., 0] = -300, 500
+
+
+def _rising(fields: dict[str, Array]) -> None:
+    """Scores that rise along the keys, so that the running maximum of a tiled kernel rises in every tile."""
+    fields["query"][..., 0] = 2
+    fields["key"][..., 0] = np.linspace(-4, 4, fields["key"].shape[2])
+
+
 def _unread(call: Call) -> Array:
     """The keys that no query of any head of their group may attend to, Boolean (B, H_kv, m)."""
     kv = call.key.shape[1]
@@ -107,6 +118,8 @@ def _any_unread(call: Call) -> bool:
 
 
 _WIDE, _TALL = Shape(2, 6, 3, 5, 7, 6, 6), Shape(2, 6, 3, 7, 5, 6, 6)
+_LONG, _SQUARE = Shape(1, 2, 1, 4, 133, 4, 4), Shape(1, 2, 1, 37, 37, 4, 4)
+"""Keys beyond one tile of any usual size, never a multiple of one; the square one for masks that start at the top left."""
 
 KINDS: tuple[Kind, ...] = (
     Kind("normal", _WIDE, "N(0,1), fewer queries than keys"),
@@ -114,6 +127,9 @@ KINDS: tuple[Kind, ...] = (
     Kind("large", _WIDE, "queries times 8: a softcap saturates, one key takes a row", change=_large),
     Kind("integers", _TALL, "integers from -2 to 2: ties and exact results", draw=_integers),
     Kind("deep", replace(_WIDE, m=9), "all scores near -200: a padded or missing key would take the row", change=_deep),
+    Kind("abyss", _WIDE, "all scores near -60000: below a finite number that stands in for -infinity", change=_abyss),
+    Kind("long", _LONG, "133 keys with rising scores: several tiles, the last one partial", change=_rising),
+    Kind("square", _SQUARE, "37 queries and keys with rising scores: several tiles under any mask", change=_rising),
     Kind("poison", _WIDE, "NaN in keys and values that nothing may read", applies=_any_unread),
 )
 """The default pack."""
@@ -232,10 +248,17 @@ def cases_for(definition: Definition, dtype: str, seed: int, shape: Shape | None
 
 
 def fitted(definition: Definition, shape: Shape) -> Shape:
-    """A shape with the numbers of heads that the definition fixes."""
-    if definition.heads is None:
-        return shape
-    return replace(shape, h=definition.heads, hkv=definition.kv_heads or definition.heads)
+    """A shape with the numbers of heads that the definition fixes: by its fields, or by a parameter with a value per head.
+
+    >>> str(fitted(Definition(score="t*s", params={"t": "1,2,3,4"}), Shape.parse("2,6,3,5,7,6")))
+    '2,4,2,5,7,6'
+    """
+    if definition.heads is not None:
+        return replace(shape, h=definition.heads, hkv=definition.kv_heads or definition.heads)
+    if any(isinstance(value, tuple) for value in definition.params.values()):
+        heads = definition.head_counts[0]
+        return replace(shape, h=heads, hkv=heads // 2 if heads % 2 == 0 else 1)
+    return shape
 
 
 def _check(d: Definition, s: Shape) -> None:

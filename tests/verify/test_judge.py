@@ -268,6 +268,8 @@ def test_a_bound_parameter_reaches_the_truth_and_the_kernel():
     assert verify(wrong, Definition(score="slope*s", params={"slope": "0.5"}), shape="1,2,2,3,4,5").verdict == "fail"
     per_head = Definition(score="slope*s", params={"slope": "0.5,2"})
     assert verify("numpy:naive", per_head, shape="1,2,1,3,4,5", backward=True).verdict == "pass"
+    report = verify("numpy:naive", per_head)
+    assert report.verdict == "pass" and {(c.shape["H"], c.shape["HKV"]) for c in report.cases} == {(2, 1)}
 
 
 def test_heads_of_the_definition_and_of_the_shape_must_agree():
