@@ -21,7 +21,7 @@ from symattn.derivation.origin import origin
 from symattn.derivation.shaping import computable, grouped, with_constants_in_place, without_maxima
 from symattn.derivation.symbols import step_formulas
 from symattn.derivation.unicodemath import unicode_math
-from symattn.derivation.values import Numbers
+from symattn.derivation.values import VOCABULARY, Numbers
 from symattn.derivation.work import Worksheet
 from symattn.errors import DefinitionError, LimitError
 from symattn.grammarprint import write_value
@@ -190,7 +190,7 @@ class _Engine:
         arrays, sizes = inputs_of(self.example, program, self.definition)
         reachable = computable(program, set(arrays))
         arrays = {n: a for n, a in arrays.items() if n in reachable.inputs}
-        labels = {**self.words(), "vocabulary": self.example.vocabulary}
+        labels = {**self.words(), VOCABULARY: self.example.vocabulary}
         if self.definition.empty_row == "error":
             refuse_empty_rows(self.example, Worksheet(reachable, arrays, sizes))
         return Numbers(reachable, arrays, sizes, style, self.places, self.example.follow, labels, inline)

@@ -111,7 +111,7 @@ INPUTS: Mapping[str, str] = {
 LEGEND: Mapping[str, str] = {
     "C": "the memory",
     "Emb": "the embedding table",
-    "tok": "the number of a word",
+    "tok": "the list of the words' numbers (rows of the embedding table)",
     "slope": "the slope",
     "sink": "the sink",
     "bias": "the bias",
@@ -121,6 +121,8 @@ LEGEND: Mapping[str, str] = {
 """What the letters of inputs stand for, where they do not say it themselves."""
 CHOICE = re.compile(r"W\d+")
 """Names of the statements that a maximum or minimum in a score is made of, one for each term."""
+PIECE = re.compile(r"F\d+")
+"""Names of the inner functions of a score in which functions are nested deeply."""
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 SPELLED = frozenset({"lam", "lamda", "eps", "m", "l"})
 """Names whose letter is the name, abbreviated."""
@@ -149,6 +151,11 @@ def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tu
         return naming_of_gradient(s.name[1:]), _reason(s, "gradient")
     if CHOICE.fullmatch(s.name):
         return _choice(s)
+    if PIECE.fullmatch(s.name):
+        return (
+            f"Inner function {s.name[1:]} of the score",
+            "Functions are nested here; each is taken by itself, from the inside out.",
+        )
     return f"Tensor {s.name}", _reason(s, "value")
 
 
@@ -178,6 +185,8 @@ def naming_of_gradient(inner: str, parameters: Collection[str] = ()) -> str:
         return f"Gradient of the parameter {inner}"
     if CHOICE.fullmatch(inner):
         return f"Gradient of a term of a maximum or minimum, case {inner[1:]}"
+    if PIECE.fullmatch(inner):
+        return f"Gradient of inner function {inner[1:]} of the score"
     title = TABLE[inner].many if inner in TABLE else INPUTS.get(inner, inner)
     return f"Gradient of the {title[0].lower() + title[1:] if len(title) > 1 else title}"
 

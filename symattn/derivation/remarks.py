@@ -75,4 +75,4 @@ def is_identity(array: Array) -> bool:
 
 
 def _plain(name: str) -> str:
-    return f"{name[0]}_{name[1:]}" if len(name) == 2 and name[0] == "W" else name
+    return f"{name[0]}_{name[1:]}" if len(name) == 2 and name[0] in "FW" else name

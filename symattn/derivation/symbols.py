@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
+import sympy as sp
+
 from symattn.derivation.document import Formula
-from symattn.indexed import integer_symbols
+from symattn.indexed import all_reads, integer_symbols, name_of, subscripts_of
 from symattn.program import Program, Statement
 from symattn.readings.latex import (
     LATEX,
@@ -22,6 +24,8 @@ from symattn.readings.latex import (
     softmax_steps,
 )
 
+SAID: Mapping[str, str] = {"tok": "the number of the word at position"}
+"""What an element of a tensor is that subscripts read, before the letter of its own subscript."""
 Writer = Callable[[Style], str | None]
 Formulas = tuple[Formula, ...]
 
@@ -68,7 +72,18 @@ def _where(program: Program, s: Statement, style: Style, letters: Letters) -> st
 
 
 def _index(program: Program, s: Statement, letters: Letters) -> Writer:
-    return lambda style: index_form(program, s, letters, style=style, batch=batch_indices(program))
+    batch = batch_indices(program)
+    return lambda style: index_form(program, s, letters, style=style, batch=batch) + _said(s, letters, batch)
+
+
+def _said(s: Statement, letters: Letters, batch: Collection[sp.Symbol]) -> str:
+    """What the elements are that a statement without a condition has in its subscripts: the numbers of the words."""
+    found = {x for x in all_reads(s.expr) if name_of(x) in SAID} if s.where == sp.true else set()
+    parts = []
+    for x in sorted(found, key=str):
+        below = ",".join(letters.symbol(str(a)) for a in subscripts_of(x) if a not in batch)
+        parts.append(rf"{letters.tensor(name_of(x)).tex('', below)} \text{{ is {SAID[name_of(x)]} }} {below}")
+    return rf" \quad\text{{where }} {', '.join(parts)}" if parts else ""
 
 
 def _matrix(program: Program, s: Statement, letters: Letters) -> Writer:

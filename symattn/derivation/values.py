@@ -29,6 +29,8 @@ LARGEST = 8
 """Matrices with more rows or columns are shown with some left out."""
 HEADS = 4
 """How many matrices of a tensor with leading indices are shown."""
+VOCABULARY = "vocabulary"
+"""The key of the words at the rows of the embedding table."""
 LONG_VALUE, LONG_CELL = 16, 5
 GUARD = 2
 
@@ -91,9 +93,21 @@ class Numbers:
         fixed = dict.fromkeys(s.indices[:-2], 0)
         if len(s.indices) > 1:
             row = s.indices[-2]
-            extent = self.sheet.extent(row)
-            fixed[row] = self.follow if self.follow is not None and self.follow < extent and row.name in self.words else 0
+            fixed[row] = self.followed(row) or 0
         return fixed
+
+    def followed(self, axis: sp.Symbol) -> int | None:
+        """The position of the followed query or of its word on an axis; None where the axis has none."""
+        if self.follow is None:
+            return None
+        words = self.axis_key(axis, self.program.dims[axis])
+        if words == VOCABULARY:
+            return self.words[VOCABULARY].index(self.words["i"][self.follow])
+        return self.follow if self.follow < self.sheet.extent(axis) and words in self.words else None
+
+    def axis_key(self, axis: sp.Symbol, size: sp.Expr) -> str:
+        """Under which key the words at the positions of an axis are kept."""
+        return VOCABULARY if str(size) == "vocab" else axis.name
 
     def free_axes(self, s: Statement) -> list[sp.Symbol]:
         """The indices that run through the line of elements whose work is shown."""
@@ -234,7 +248,8 @@ class Numbers:
         words = self.axis_words(name)[len(leading) :]
         row_words, column_words = words if len(words) == 2 else [(), *words] if words else [(), ()]
         along = self.axes(name)[-2] if len(shape) == 2 else None
-        followed = self.follow in rows and along is not None and along.name in (self.query.name, "p")
+        queries = along is not None and along.name in (self.query.name, "p", "u")
+        followed = self.followed(along) if queries and along in self.program.dims else self.follow if queries else None
         return Grid(
             name,
             leading,
@@ -245,13 +260,13 @@ class Numbers:
             skipped_columns,
             tuple(row_words[r] for r in rows) if row_words else (),
             tuple(column_words[c] for c in columns) if column_words else (),
-            rows.index(self.follow) if self.follow is not None and followed and len(rows) > 1 else None,
+            rows.index(followed) if followed in rows and len(rows) > 1 else None,
         )
 
     def axis_words(self, name: str) -> list[tuple[str, ...]]:
         """The words along each axis of a tensor; nothing for an axis without words."""
         sizes = self.program.shapes[name]
-        keys = ["vocabulary" if str(n) == "vocab" else a.name for a, n in zip(self.axes(name), sizes, strict=True)]
+        keys = [self.axis_key(a, n) for a, n in zip(self.axes(name), sizes, strict=True)]
         return [self.words.get(k, ()) for k in keys]
 
     def axes(self, name: str) -> tuple[sp.Symbol, ...]:

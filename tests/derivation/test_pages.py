@@ -175,3 +175,35 @@ def test_helpers_that_are_not_shown_are_not_read() -> None:
         r"(P_0)_{i} = \frac{\exp(b)}{\exp(b) + \sum_j \exp(S_{ij})}".replace("_{i}", "_i")
     ]
     assert not any("ell" in f.latex for s in d.steps for f in s.formulas)
+
+
+# --- words and their numbers
+
+
+def test_the_numbers_of_words_are_introduced_where_they_are_first_read() -> None:
+    d = derive(example="two-words", gradient=True)
+    said = r" \quad\text{where } t_p \text{ is the number of the word at position } p"
+    assert d["X"].index[0].latex == r"X_{pa} = \mathcal{E}_{t_p,a}" + said
+    assert "X[p,a] = ℰ[t[p],a]   where t[p] is the number of the word at position p\n" in d.to_text()
+    assert [said[30:60] in f.latex for s in d.steps for f in s.formulas].count(True) == 1
+    assert "t is the list of the words' numbers (rows of the embedding table)." in d.notes[0]
+    batched = [f.latex for s in derive(Definition(start="x")).steps for f in s.formulas]
+    assert not any("number of the word" in f for f in batched)
+
+
+def test_the_gradient_of_the_embedding_works_the_row_of_the_followed_word() -> None:
+    source = b"""
+tokens = ["b", "a", "b"]
+follow = 3
+grad_out = [[1, 0], [0, 1], [1, 1]]
+[embedding]
+a = [1, 0]
+c = [5, 5]
+b = [0, 2]
+"""
+    for follow, row in (("follow = 3", 2), ("follow = 'a'", 0)):
+        d = derive(example=examples.parse(source.replace(b"follow = 3", follow.encode()), "test"), gradient=True)
+        step = d["dEmb"]
+        assert [line.item.index for line in step.lines] == [(row, 0), (row, 1)]
+        assert step.grids[-1].followed == row and step.grids[-1].row_words == ("a", "c", "b")
+        assert d["dX"].grids[-1].followed == d.follow and d["X"].grids[-1].followed == d.follow
