@@ -49,6 +49,8 @@ class Line:
         ``work`` with decimals in place of named elements (two guard digits); None where nothing is gained.
     note
         What the element stands for, in words of the example: the query's and the key's. Every writer escapes them.
+    row
+        On the last line of a row that is cut: how many elements the row has. 0 elsewhere.
     """
 
     item: Item
@@ -56,6 +58,7 @@ class Line:
     cell: Cell
     approximate: Node | None = None
     note: tuple[str, ...] = ()
+    row: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,11 @@ class Step:
     known: str = ""
     remark: str = ""
     backward: bool = False
+
+    def cut(self, line: Line) -> str:
+        """What is said after the last line of a row that is cut; empty after every other line."""
+        shown = sum(x.item.tensor == line.item.tensor for x in self.lines)
+        return f"{shown} of {line.row} elements are worked out." if line.row else ""
 
     @property
     def formulas(self) -> tuple[Formula, ...]:

@@ -21,7 +21,7 @@ from symattn.derivation.origin import origin
 from symattn.derivation.shaping import computable, grouped, with_constants_in_place, without_maxima
 from symattn.derivation.symbols import step_formulas
 from symattn.derivation.unicodemath import unicode_math
-from symattn.derivation.values import VOCABULARY, Numbers
+from symattn.derivation.values import HEADS, VOCABULARY, Numbers
 from symattn.derivation.work import Worksheet
 from symattn.errors import DefinitionError, LimitError
 from symattn.grammarprint import write_value
@@ -247,6 +247,10 @@ class _Engine:
         elif numbers is not None:
             found.append("Positions, heads and components are counted from 1.")
         if numbers is not None:
+            heads = numbers.heads
+            if heads > 1:
+                shown = f" Matrices are shown for the first {HEADS} of {heads} heads." if heads > HEADS else ""
+                found.append(f"Of several heads, the first one is worked out.{shown}")
             if any(c.masked for s in steps for g in s.grids for row in g.cells for c in row):
                 found.append("A dot in a matrix marks a place outside the mask: nothing is computed there.")
             found.append(

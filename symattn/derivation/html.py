@@ -109,6 +109,7 @@ def _step(s: Step, d: Derivation) -> list[str]:
         head, *rest = line_parts(x, d.style)
         note = f'<span class="n">{html_text(arrow(x.note))}</span>' if x.note else ""
         out.append(f'<div class="w"><span class="l">{_parts([head])}</span><span class="r">{_parts(rest)}</span>{note}</div>')
+        out += [f'<p class="say">⋮ {s.cut(x)}</p>'] if x.row else []
     return [*out, *(_grid(g, d) for g in s.grids), "</section>"]
 
 

@@ -14,7 +14,7 @@
     step: {"number", "name", "tensors": [name], "reason", "known", "backward": bool, "remark",
            "index": [latex], "matrix": [latex], "lines": [line], "grids": [grid]}
     line: {"element": "R[5,1]", "work", "work_latex", "exact", "exact_latex", "approximate", "decimal",
-           "decimal_is_exact": bool, "note"}
+           "decimal_is_exact": bool, "note", "row": null, or how many elements the row has that is cut after this line}
     grid: {"tensor", "leading": [head], "row": a position or null, "shape": [int], "skipped_row", "skipped_column",
            "row_words", "column_words", "cells": [[{"exact", "decimal", "decimal_is_exact", "masked"}]]}
 
@@ -81,6 +81,7 @@ def _line(x: Line, style: Style) -> dict[str, Any]:
         "decimal": x.cell.decimal,
         "decimal_is_exact": x.cell.exact,
         "note": " → ".join(x.note),
+        "row": x.row or None,
     }
 
 

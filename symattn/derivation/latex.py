@@ -77,7 +77,11 @@ def step(s: Step, style: Style) -> list[str]:
     if s.remark:
         out.append(latex_text(s.remark) + r"\par")
     if s.lines:
-        out += _display([_rows(line_parts(x, style), latex_text(arrow(x.note))) for x in s.lines])
+        groups: list[list[str]] = []
+        for x in s.lines:
+            groups.append(_rows(line_parts(x, style), latex_text(arrow(x.note))))
+            groups += [[rf"&\;\vdots \quad \text{{{s.cut(x)}}}"]] if x.row else []
+        out += _display(groups)
     return out + grids(s.grids, style)
 
 
@@ -158,6 +162,8 @@ def listed_parts(g: Grid, style: Style) -> list[tuple[Part, ...]]:
     rows = range(len(g.cells)) if g.row is None else [g.row]
     for r, row in zip(rows, g.cells, strict=True):
         for c, cell in enumerate(row):
+            if (r, c) == (g.skipped_rows, 0) or c == g.skipped_columns:
+                out.append((Part("", (Piece(r"\vdots", "⋮"),)),))
             if cell.masked:
                 continue
             at = [

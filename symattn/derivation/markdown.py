@@ -62,6 +62,7 @@ def _step(s: Step, style: Style) -> list[str]:
         if x.note:
             out += [f"{markdown_text(arrow(x.note))}:", ""]
         out += _block(_flat(line_parts(x, style)))
+        out += [f"⋮ {s.cut(x)}", ""] if x.row else []
     return out + _grids(s.grids, style)
 
 

@@ -77,6 +77,7 @@ def _step(s: Step, style: Style) -> list[str]:
         out.append("")
     for line in s.lines:
         out += _formula(line_parts(line, style), "    ", visible(arrow(line.note)))
+        out += [f"    ⋮   {s.cut(line)}"] if line.row else []
     for g in s.grids:
         if not skipped(g, s.grids, _table(g, style, False, f"  {grid_title(g, style)} =") is not None):
             out += ["", *_grid(g, style)]
@@ -176,6 +177,8 @@ def _listed(g: Grid, style: Style, title: str) -> list[str]:
     letter = title.split("[")[0]
     for r, row in enumerate(g.cells):
         for c, cell in enumerate(row):
+            if (r, c) in ((g.skipped_rows, 0), (r, g.skipped_columns)):
+                out.append("  ⋮")
             if cell.masked:
                 continue
             at = [

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product as cartesian
+from math import prod
 from typing import Any
 
 import sympy as sp
@@ -83,7 +84,10 @@ class Numbers:
             index = tuple({**fixed, **dict(zip(free, values, strict=True))}[a] for a in s.indices)
             if self.sheet.defined(s.name, index) and (not helper or self.sheet.named(s.name, index)):
                 found.append(index)
-        return [self.line(s, index) for index in found[:LARGEST]]
+        lines = [self.line(s, index) for index in found[:LARGEST]]
+        if len(found) > LARGEST:
+            lines[-1] = replace(lines[-1], row=len(found))
+        return lines
 
     def fixed(self, s: Statement) -> dict[sp.Symbol, int]:
         """The indices that stay fixed while a row is followed."""
@@ -144,6 +148,11 @@ class Numbers:
             if a.name in self.words and k < len(self.words[a.name])
         ]
         return tuple(said) if len(said) == 2 else ()
+
+    @property
+    def heads(self) -> int:
+        """How many matrices the tensor with the most of them has."""
+        return max((prod(self.sheet.shape(s.name)[:-2]) for s in self.program), default=1)
 
     # --- values
 

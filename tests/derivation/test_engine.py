@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -213,6 +214,38 @@ def test_large_matrices_are_elided_and_the_followed_row_is_not_lost() -> None:
     assert row.row == 12 and len(row.cells[0]) == 7 and row.skipped_columns == 6
     assert len(whole.cells) == 7 and whole.skipped_rows == 6 and whole.shape == (20, 20)
     assert len(d["R"].lines) == 8
+
+
+def test_what_is_cut_is_said_to_be_cut() -> None:
+    rows = ", ".join(f"[{k % 5}.25, {k % 3}, '{k}/7']" for k in range(20))
+    d = derive(example=examples.parse(f"X = [{rows}]\nfollow = 13".encode(), "big"))
+    said = "8 of 20 elements are worked out."
+    for s in d.steps:
+        for line in s.lines[:-1]:
+            assert s.cut(line) == ""
+        assert [s.cut(x) for x in s.lines[-1:]] == ([said] if s.tensors[-1] in ("R", "S", "P") else [""] * bool(s.lines))
+    assert [line.row for line in d["P"].lines] == [0] * 8 + [20]  # the normaliser, and the row of weights
+    page = d.to_text()
+    assert page.count(f"    ⋮   {said}\n") == 3
+    shown = [x.strip() for x in page.partition("4. Raw scores")[2].partition("5. Scaled")[0].splitlines()]
+    last = next(k for k, x in enumerate(shown) if x.startswith("R[13,20]"))
+    assert shown[last - 1] == "⋮" and shown[last - 2].startswith("R[13,6]")
+    for other in (d.to_latex(), d.to_markdown(), d.to_html()):
+        assert other.count(said) == 3
+    assert [x["row"] for s in json.loads(d.to_json())["steps"] for x in s["lines"] if x["row"]] == [20, 20, 20]
+    small = derive(example="the-cat-sat")
+    assert "worked out" not in small.to_text() and "  ⋮" not in small.to_text()
+
+
+def test_heads_that_are_not_shown_are_mentioned() -> None:
+    def notes(heads: int) -> str:
+        one = "[[1], [2]], " * heads
+        given = "\n".join(f"{a} = [{one}]" for a in "QKV")
+        return " ".join(derive(example=examples.parse(f"{given}\n[definition]\nheads = {heads}".encode(), "heads")).notes)
+
+    assert "the first one is worked out. Matrices are shown for the first 4 of 6 heads." in notes(6)
+    assert "the first one is worked out." in notes(3) and "Matrices are shown" not in notes(3)
+    assert "heads, the first" not in " ".join(derive(example="two-words").notes)
 
 
 @pytest.mark.parametrize(

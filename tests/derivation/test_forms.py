@@ -300,6 +300,7 @@ def test_json_of_the_first_article() -> None:
         "decimal": "5.7735",
         "decimal_is_exact": False,
         "note": "the → the",
+        "row": None,
     }
 
 
