@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import sympy as sp
 
-from symattn.condition_values import depends_on, holds
+from symattn.condition_values import holds
 from symattn.errors import InputValueError
-from symattn.indexed import all_reads, conjuncts, name_of, subscripts_of
+from symattn.indexed import all_reads, name_of, subscripts_of
 from symattn.program import Program, Statement
 
 Array = npt.NDArray[Any]
@@ -98,10 +98,4 @@ def _domain(
             kept = _domain(program, counted, counted.domain, inputs, sizes)
             full = np.broadcast_to(kept, [table[a] for a in counted.domain])
             tensors[name] = full.sum(axis=tuple(range(len(counted.indices), full.ndim)))
-    found: Bools = np.ones((1,) * len(axes), dtype=bool)
-    for c in conjuncts(s.where):
-        used = depends_on(c)
-        part = holds(c, tuple(a for a in axes if a in used), table, tensors)
-        sides = iter(part.shape)
-        found = found & part.reshape([next(sides) if a in used else 1 for a in axes])
-    return found
+    return holds(s, axes, table, tensors)

@@ -10,13 +10,18 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from symattn.condition_values import depends_on, holds
-from symattn.errors import ProgramError
+from symattn import condition_values
+from symattn.errors import InputValueError, ProgramError
 from symattn.grammar import MASK_NAMES, parse_mask
 from symattn.indexed import indices, tensor
+from symattn.program import Statement
 
 i, j, h = indices("i j h")
 SIZES = {i: 5, j: 6, h: 3, MASK_NAMES["n"]: 5, MASK_NAMES["m"]: 6, MASK_NAMES["d"]: 7}
+
+
+def holds(condition, axes, sizes, tensors):
+    return condition_values.holds(Statement(tensor("x", *axes), sp.S.One, where=condition), axes, sizes, tensors)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +78,15 @@ def test_minus_infinity_drops(dtype):
 
 def test_only_the_axes_that_matter_have_length():
     assert holds(parse_mask("i < 3"), (h, i, j), SIZES, {}).shape == (1, 5, 1)
-    assert depends_on(parse_mask("i < n and h == 0")) == {i, h}
 
 
 def test_what_no_condition_can_hold():
     with pytest.raises(ProgramError):
         holds(sp.gamma(i) > 1, (i,), {i: 2}, {})
+
+
+def test_a_condition_without_a_value_is_refused_where_the_others_hold():
+    with pytest.raises(InputValueError, match=r"x: the condition `i/\(j - 2\) < 1` has no value at i=0, j=2"):
+        holds(parse_mask("i/(j - 2) < 1"), (i, j), SIZES, {})
+    found = np.broadcast_to(holds(parse_mask("j != 2 and i/(j - 2) < 1"), (i, j), SIZES, {}), (5, 6))
+    assert found.tolist() == [[y != 2 and Fraction(x, y - 2) < 1 for y in range(6)] for x in range(5)]

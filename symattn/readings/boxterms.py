@@ -15,6 +15,7 @@ from symattn.program import Tensor, integer_symbols, name_of, subscripts_of
 from symattn.readings import boxes as bx
 from symattn.readings import boxfunctions as fn
 from symattn.readings.boxes import Array, Box, Unit
+from symattn.readings.decisions import YES
 from symattn.readings.domain import open_grid
 from symattn.readings.products import align
 from symattn.readings.subscripts import Subscripts
@@ -231,12 +232,16 @@ class Mask:
 
 
 def masks_of(known: Known, conditions: Sequence[sp.Basic], domain: Axes) -> list[Mask]:
-    """The conditions of a statement, one mask each."""
+    """The conditions of a statement, one mask each. What given numbers decide is in no doubt."""
     out = []
     for c in conditions:
         used = integer_symbols(c)
         axes = tuple(a for a in domain if a in used)
         shape = [known.sizes[a] for a in axes]
+        if known.subscripts.decidable(c):
+            states = known.subscripts.states(c, axes, shape)
+            out.append(Mask(states == YES, axes, states > YES))
+            continue
         keep, doubt = Terms(known, axes).holds(c)
         out.append(Mask(np.broadcast_to(keep, shape), axes, np.broadcast_to(doubt, shape)))
     return out

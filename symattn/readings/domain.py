@@ -13,16 +13,15 @@ import numpy.typing as npt
 import sympy as sp
 
 from symattn.errors import InputValueError, UndecidedError
+from symattn.indexed import condition_text
 from symattn.program import Statement, integer_symbols
+from symattn.readings.decisions import NO, OUTSIDE, UNDEFINED, YES, States, total
 from symattn.readings.subscripts import Grid, Subscripts
 
 Bools = npt.NDArray[np.bool_]
-States = npt.NDArray[np.int8]
-NO, YES, OPEN, OUTSIDE = 0, 1, 2, 3
-"""States of a condition at a point: false, true, undecided by the numbers, a look-up out of range."""
 
 Judge = Callable[[sp.Basic, Grid, int], Sequence[int]]
-"""States of a condition that reads numbers, at so many points."""
+"""States of a condition that reads computed numbers, at so many points."""
 
 
 @dataclass(frozen=True)
@@ -85,34 +84,31 @@ def masks_of(
 ) -> list[Mask]:
     """The masks of a statement, one for each condition, so that a contraction can put each where it belongs.
 
-    Conditions on integers come first; those that read numbers are judged only where the first ones hold.
+    Conditions on given numbers come first; those that read computed ones are judged only where the first ones hold.
 
     Raises
     ------
     UndecidedError
         At a point that the other conditions keep, when the numbers do not decide.
     InputValueError
-        At such a point, when a look-up in the condition is out of range.
+        At such a point, when a look-up in the condition is out of range, or the condition has no value.
     """
-    found: list[tuple[tuple[sp.Symbol, ...], States]] = []
+    found: list[tuple[sp.Basic, tuple[sp.Symbol, ...], States]] = []
     plain: list[Mask] = []
-    for c in sorted(conditions, key=lambda c: not subscripts.readable(c)):
+    for c in sorted(conditions, key=lambda c: not subscripts.decidable(c)):
         used = integer_symbols(c)
         axes = tuple(a for a in statement.domain if a in used)
         shape = tuple(size(a) for a in axes)
-        states = np.zeros(shape, dtype=np.int8)
-        if subscripts.readable(c):
-            value, bad = subscripts.value(c, open_grid(axes, shape))
-            states[...] = np.asarray(value, dtype=bool)
-            if bad is not None:
-                states[np.broadcast_to(bad, shape)] = OUTSIDE
+        if subscripts.decidable(c):
+            states = subscripts.states(c, axes, shape)
             plain.append(Mask(axes, states != NO))
         else:
+            states = np.zeros(shape, dtype=np.int8)
             points = grid(axes, shape, [m.onto(axes) for m in plain])
             states[tuple(points.at[a] for a in axes)] = judge(c, points.at, points.count) if axes else judge(c, {}, 1)[0]
-        found.append((axes, states))
-    masks = [Mask(axes, states == YES) for axes, states in found]
-    for k, (axes, states) in enumerate(found):
+        found.append((c, axes, states))
+    masks = [Mask(axes, states == YES) for _, axes, states in found]
+    for k, (_, axes, states) in enumerate(found):
         if (states > YES).any():
             _refuse(statement, size, [*masks[:k], Mask(axes, states > YES), *masks[k + 1 :]], found, k)
     return masks
@@ -122,18 +118,22 @@ def _refuse(
     statement: Statement,
     size: Callable[[sp.Symbol], int],
     masks: list[Mask],
-    found: list[tuple[tuple[sp.Symbol, ...], States]],
+    found: list[tuple[sp.Basic, tuple[sp.Symbol, ...], States]],
     k: int,
 ) -> None:
     """Raise when an open condition matters at some point."""
-    others = [m if i == k else Mask(m.axes, found[i][1] != NO) for i, m in enumerate(masks)]
+    others = [m if i == k else Mask(m.axes, found[i][2] != NO) for i, m in enumerate(masks)]
     hit = grid(statement.domain, [size(a) for a in statement.domain], others)
     if not hit.count:
         return
     point = {a: int(v[0]) for a, v in hit.at.items()}
-    axes, states = found[k]
+    condition, axes, states = found[k]
     where = ", ".join(f"{a}={v}" for a, v in point.items())
-    if states[tuple(point[a] for a in axes)] == OUTSIDE:
+    state = states[tuple(point[a] for a in axes)]
+    if state == UNDEFINED:
+        at = ", ".join(f"{a}={point[a]}" for a in axes) or "any point"
+        raise InputValueError(f"{statement.name}: the condition `{condition_text(condition)}` has no value at {at}")
+    if state == OUTSIDE:
         raise InputValueError(f"{statement.name}: a look-up in the condition is out of range at {where}, in `{statement}`")
     raise UndecidedError(f"{statement.name}: the condition is not decided at this precision at {where}, in `{statement}`")
 
@@ -141,7 +141,7 @@ def _refuse(
 def solvable(statement: Statement, subscripts: Subscripts) -> tuple[sp.Symbol, sp.Expr, sp.Basic] | None:
     """A condition ``a = I`` whose I reads integers and not a: (a, I, condition). Then a need not be looped over (a scatter)."""
     for c in statement.conditions:
-        if isinstance(c, sp.Eq) and subscripts.readable(c):
+        if isinstance(c, sp.Eq) and subscripts.readable(c) and total(c):
             for a, e in ((c.lhs, c.rhs), (c.rhs, c.lhs)):
                 if a in statement.domain and a not in integer_symbols(e) and not isinstance(e, sp.Integer):
                     return a, e, c

@@ -21,7 +21,8 @@ from symattn.numbers import exact_array
 from symattn.program import Program, Statement, name_of, reads, subscripts_of
 from symattn.readings.code import compiled, constant
 from symattn.readings.contraction import Contraction, contraction, place, touched, volumes
-from symattn.readings.domain import NO, OPEN, OUTSIDE, YES, Mask, Points, grid, masks_of, solvable, solved
+from symattn.readings.decisions import NO, OPEN, OUTSIDE, YES
+from symattn.readings.domain import Mask, Points, grid, masks_of, solvable, solved
 from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.subscripts import Grid, Subscripts, loose_symbols
 from symattn.readings.tables import NumberTable, Objects
@@ -71,7 +72,7 @@ class _Run:
         self.known: dict[str, Objects] = {
             n: self._array([table.number(x) for x in v.ravel().tolist()], v.shape) for n, v in exact.items()
         }
-        self.subscripts = Subscripts(self.integers, sizes)
+        self.subscripts = Subscripts(self.integers, sizes, exact.get)
         self._integers: dict[str, npt.NDArray[np.int64] | None] = {}
         self._size: dict[sp.Symbol, int] = {}
 

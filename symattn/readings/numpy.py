@@ -21,7 +21,8 @@ from symattn.readings.balls import TABLE as BALLS
 from symattn.readings.balls import precision
 from symattn.readings.code import compiled, constant
 from symattn.readings.contraction import Contraction, contraction, place, touched, volumes
-from symattn.readings.domain import NO, OUTSIDE, YES, Mask, grid, masks_of, open_grid, solvable, solved
+from symattn.readings.decisions import NO, OUTSIDE, YES
+from symattn.readings.domain import Mask, grid, masks_of, open_grid, solvable, solved
 from symattn.readings.floats import Array, accumulator, dtype_of, rounded
 from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.subscripts import Bools, Grid, Subscripts, loose_symbols, positions
@@ -71,7 +72,8 @@ def evaluate(
     kind = dtype_of(dtype) if dtype is not None else _common(program, arrays)
     with np.errstate(all="ignore"):
         known = {n: _discrete(n, v) if n in program.discrete else rounded(v, kind) for n, v in arrays.items()}
-        return _Run(program, known, found, kind).run()
+        exact = {n: arrays[n] if n in program.discrete else v for n, v in known.items()}
+        return _Run(program, known, exact, found, kind).run()
 
 
 def _array(x: object) -> Array:
@@ -97,14 +99,21 @@ def _common(program: Program, arrays: Mapping[str, Array]) -> np.dtype[Any]:
 class _Run:
     """One evaluation of a program."""
 
-    def __init__(self, program: Program, known: dict[str, Array], sizes: Mapping[sp.Symbol, int], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        known: dict[str, Array],
+        exact: Mapping[str, Array],
+        sizes: Mapping[sp.Symbol, int],
+        dtype: np.dtype[Any],
+    ) -> None:
         self.program = program
         self.known = known
         self.sizes = sizes
         self.dtype = dtype
         self.wide = accumulator(dtype)
         self.table = floats.table(dtype)
-        self.subscripts = Subscripts(self.integers, sizes)
+        self.subscripts = Subscripts(self.integers, sizes, exact.get)
         self.zero_outside: dict[str, Statement] = {}
         self._integers: dict[str, npt.NDArray[np.int64] | None] = {}
         self._size: dict[sp.Symbol, int] = {}
@@ -157,17 +166,17 @@ class _Run:
         return out
 
     def masks(self, s: Statement, conditions: Sequence[sp.Basic]) -> list[Mask]:
-        """The masks of a statement; those of index conditions are kept for the next statement with the same ones."""
+        """The masks of a statement; those of decidable conditions are kept for the next statement with the same ones."""
         key = (sp.And(*conditions), s.domain)
         if key not in self._masks:
             found = masks_of(s, conditions, self.size, self.subscripts, self.judge)
-            if any(reads(c) for c in conditions):
+            if not all(map(self.subscripts.decidable, conditions)):
                 return found
             self._masks[key] = found
         return self._masks[key]
 
     def judge(self, condition: sp.Basic, at: Grid, count: int) -> list[int]:
-        """The states of a condition that reads floats; indices in it stay integers."""
+        """The states of a condition that reads computed floats; indices in it stay integers."""
         bad: Bools = np.zeros(count, dtype=bool)
         columns = []
         rd = reads(condition)

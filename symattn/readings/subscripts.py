@@ -1,6 +1,7 @@
 """Integers in a program: subscripts such as ``tok[p]``, ``t - 1``, ``floor(j/b)``, and conditions that read integers only.
 
-They are exact in every reading: int64 arrays, and fractions where a division does not come out even.
+They are exact in every reading: int64 arrays, and fractions where a division does not come out even. Conditions that need more
+than that (functions, divisors that may be 0) are decided in ``decisions.py``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sympy as sp
 from symattn.errors import InputValueError, ProgramError
 from symattn.program import Tensor, name_of, reads, subscripts_of
 from symattn.readings.code import Namespace, compiled, constant
+from symattn.readings.decisions import OUTSIDE, States, columns_of, decide
 
 Ints = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -36,6 +38,8 @@ def _narrow(x: Any) -> Any:
 
 
 def _divide(a: Any, b: Any) -> Any:
+    if np.any(np.asarray(b) == 0):
+        raise InputValueError("a subscript divides by 0")
     return _narrow(_each(lambda p, q: Fraction(p) / Fraction(q))(np.asarray(a, dtype=object), np.asarray(b, dtype=object)))
 
 
@@ -43,7 +47,16 @@ def _power(a: Any, b: Any) -> Any:
     return _narrow(_each(lambda p, q: Fraction(p) ** Fraction(q))(np.asarray(a, dtype=object), np.asarray(b, dtype=object)))
 
 
+def _refuse(name: str) -> Callable[..., Any]:
+    def f(*_: Any) -> Any:
+        raise ProgramError(f"a subscript is an integer and cannot hold the function {name}")
+
+    return f
+
+
 def _floor_div(a: Any, b: Any) -> Any:
+    if np.any(np.asarray(b) == 0):
+        raise InputValueError("a subscript divides by 0")
     return _narrow(np.floor_divide(a, b))
 
 
@@ -56,6 +69,7 @@ def _piecewise(*branches: tuple[Callable[[], Any], Callable[[], Any]]) -> Any:
 
 INTEGERS = Namespace(
     {
+        **{name: _refuse(name) for name in ("sqrt", "exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "erf", "pi", "step")},
         "rational": lambda p, q: p if q == 1 else Fraction(p, q),
         "infinity": lambda sign: sign * math.inf,
         "div": _divide,
@@ -88,15 +102,58 @@ class Subscripts:
         Gives a tensor as an int64 array, or None where it holds something else than integers.
     sizes
         Size symbol -> number.
+    given
+        Gives a tensor as an array of numbers that are exact (an input), or None; the integers are.
     """
 
-    def __init__(self, integers: Callable[[str], Ints | None], sizes: Mapping[sp.Symbol, int]) -> None:
+    def __init__(
+        self,
+        integers: Callable[[str], Ints | None],
+        sizes: Mapping[sp.Symbol, int],
+        given: Callable[[str], Any | None] = lambda name: None,
+    ) -> None:
         self._integers = integers
         self._sizes = sizes
+        self._given = given
+        self._states: dict[tuple[sp.Basic, tuple[sp.Symbol, ...], tuple[int, ...]], States] = {}
 
     def readable(self, e: sp.Basic) -> bool:
         """Whether an expression reads integers only."""
         return all(self._integers(name_of(x)) is not None and all(self.readable(s) for s in subscripts_of(x)) for x in reads(e))
+
+    def decidable(self, condition: sp.Basic) -> bool:
+        """Whether a condition depends on exact numbers only: what it says is then the same in every reading."""
+        return all(
+            (self._integers(name_of(x)) is not None or self._given(name_of(x)) is not None)
+            and all(self.readable(s) for s in subscripts_of(x))
+            for x in reads(condition)
+        )
+
+    def states(self, condition: sp.Basic, axes: Sequence[sp.Symbol], shape: Sequence[int]) -> States:
+        """The states of a decidable condition on the grid of some indices."""
+        key = (condition, tuple(axes), tuple(shape))
+        if key not in self._states:
+            at = {
+                a: np.arange(n, dtype=np.int64).reshape([-1 if b == a else 1 for b in axes])
+                for a, n in zip(axes, shape, strict=True)
+            }
+            columns: dict[sp.Basic, Any] = {}
+            bad: Bools | None = None
+            rd, symbols = columns_of(condition)
+            for x in rd:
+                array: Any = self._integers(name_of(x))
+                array = self._given(name_of(x)) if array is None else array
+                where, out = self.locate(x, array.shape, at)
+                columns[x] = array[where]
+                bad = either(bad, out)
+            columns |= {a: self.symbol(a, at) for a in symbols}
+            columns = {x: np.broadcast_to(v, tuple(shape)) if np.ndim(v) else np.asarray(v) for x, v in columns.items()}
+            found = decide(condition, columns, math.prod(shape), INTEGERS).reshape(tuple(shape))
+            if bad is not None:
+                found[np.broadcast_to(bad, tuple(shape))] = OUTSIDE
+            found.flags.writeable = False
+            self._states[key] = found
+        return self._states[key]
 
     def value(self, e: sp.Basic, at: Grid) -> tuple[Any, Bools | None]:
         """The value of an integer expression or condition at ``at``, and where a look-up inside it was out of range."""

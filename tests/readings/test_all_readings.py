@@ -38,7 +38,9 @@ EXTRA: dict[str, tuple[Program, dict[str, Any]]] = {
     "top-k": (
         _p(
             [
-                Statement(T("rank", i, j), sp.S.One, (w,), where=sp.Gt(T("z", i, w), T("z", i, j))),
+                Statement(T("z", i, j), T("u", i, j) * 3),
+                Statement(T("zw", i, w), T("u", i, w) * 3),
+                Statement(T("rank", i, j), sp.S.One, (w,), where=sp.Gt(T("zw", i, w), T("z", i, j))),
                 Statement(T("x", i), sp.exp(T("z", i, j)), (j,), where=sp.Lt(T("rank", i, j), 2)),
             ],
             {i: n, j: m, w: m},

@@ -91,7 +91,8 @@ def _program(where: Any, expr: Any = None) -> Program:
 
 
 def test_a_condition_that_balls_do_not_decide_is_an_error_and_more_bits_decide_it() -> None:
-    near = _program(sp.Gt(sp.exp(T("u", i)), T("v", i)))
+    kept = Statement(T("x", i), T("u", i), where=sp.Gt(T("y", i), T("v", i)))
+    near = Program((Statement(T("y", i), sp.exp(T("u", i))), kept), {i: n}, ("x",))
     third = Fraction("1.3956124250860895286281253196025868375979065151994")  # exp(1/3) cut after 49 digits
     given = {"u": ["1/3"], "v": [third]}
     with pytest.raises(UndecidedError, match="i=0"):
