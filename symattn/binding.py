@@ -138,7 +138,7 @@ def unbind(bound: Bound, name: str, array: Array) -> tuple[str, Array]:
     if letter in parameters:
         return field, x if x.ndim == 0 or letter == bound.definition.prefix else axes.back(x, "H")
     if letter not in BY_LETTER:
-        roles = HELPERS.get(letter, "bHij" if letter[0] == "W" else "")
+        roles = HELPERS.get(letter, "bHij" if letter[0] in "FW" else "")
         return field, axes.back(x, roles) if axes.batch or roles == "H" else x
     roles = BY_LETTER[letter].axes
     if letter in ("WQ", "WK", "WV", "WO"):

@@ -16,7 +16,9 @@ import sympy as sp
 from symattn.indexed import Tensor, reads, size, tensor
 from symattn.keep import keep, measured_from
 from symattn.letters import Letters
+from symattn.nesting import split
 from symattn.program import Program, Statement
+from symattn.symbols import s as score_symbol
 
 if TYPE_CHECKING:
     from symattn.definition import Definition
@@ -116,9 +118,7 @@ def _scores(b: _Builder) -> Tensor:
         s = b.masked(at.score("A"), cap * sp.tanh(s / cap))
     z: sp.Expr = s
     if d.score is not None:
-        from symattn.symbols import s as score_symbol
-
-        z = _without_choices(b, b.parameters.bind(at.read(d.score)).xreplace({score_symbol: s}))
+        z = _own_score(b, b.parameters.bind(at.read(d.score)), s)
     if d.alibi:
         distance = at["i"] + measured_from(d, at) - at["j"]
         z -= _slope(b) * (sp.Abs(distance) if d.alibi_distance == "absolute" else distance)
@@ -129,12 +129,26 @@ def _scores(b: _Builder) -> Tensor:
     return s if z == s else b.masked(at.score("Z"), z)
 
 
+def _own_score(b: _Builder, score: sp.Expr, s: Tensor) -> sp.Expr:
+    """A definition's own score of ``s``; functions that are nested deeply become statements, one inside the other."""
+    read: dict[sp.Basic, sp.Basic] = {score_symbol: s}
+
+    def name(piece: sp.Expr) -> sp.Expr:
+        short = sp.Dummy(real=True)  # SymPy takes long to build functions of functions of what is not known to be real
+        expr = _without_choices(b, piece.xreplace(read))
+        read[short] = b.masked(b.at.score(f"F{len(read) - 1}"), expr)
+        return short
+
+    rest = split(score, name)
+    return _without_choices(b, rest.xreplace(read))
+
+
 def _without_choices(b: _Builder, z: sp.Expr) -> sp.Expr:
     """A score without min and max of numbers: each becomes a sum of statements, one for each argument, where that is the choice.
 
     So the gradient needs no derivative of a choice: conditions are carried along and never differentiated.
     """
-    count = 0
+    count = sum(x.name[0] == "W" for x in b.statements)
     while choices := [
         f for f in z.atoms(sp.Max, sp.Min) if reads(f) and not any(reads(g) for a in f.args for g in a.atoms(sp.Max, sp.Min))
     ]:

@@ -336,7 +336,7 @@ def _check_parameters(d: Definition) -> None:
             raise DefinitionError(
                 f"{name!r} is the name of a gradient or a tangent and cannot be a parameter; choose another name"
             )
-        if (name in RESERVED and used.get(name, True)) or re.fullmatch(r"d?W\d+", name):
+        if (name in RESERVED and used.get(name, True)) or re.fullmatch(r"d?[FW]\d+", name):
             raise DefinitionError(
                 f"{name!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
             )

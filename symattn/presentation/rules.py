@@ -97,6 +97,9 @@ def name_functions(listing: Listing) -> Iterator[Listing]:
             if not any(b.expr.has(h.func) for b in listing.derived):
                 continue
             d, t = sp.Dummy(real=True), sp.Dummy(real=True)
+            rest, scalars = s.expr.xreplace({h: d}), {x for x in reads(h) if not subscripts_of(x)}
+            if rest.has(sp.Function) or not set(reads(rest)) - {d} <= scalars or not _only_reads(rest):
+                continue  # what else the statement depends on would be in the solution too
             table = {x: sp.Dummy(real=True) for x in (*reads(s.expr), *integer_symbols(s.expr))}
             solved = sp.solve(s.expr.xreplace({h: d}).xreplace(table) - t, d, simplify=False)
             if len(solved) != 1:
