@@ -33,6 +33,8 @@ PAGE = """<!DOCTYPE html>
 </body>
 </html>
 """
+_SIGNS = frozenset("−-+±")
+_CLOSING = frozenset(")]⌋⌉⟩′")
 _LARGE = frozenset("∑∏") | {"max", "min"}
 
 
@@ -65,8 +67,33 @@ def math(latex: str) -> str:
             e.tag = "munder"
         if e.tag == "mn" and e.attrib.pop("mathvariant", "") == "bold":
             e.text = (e.text or "").replace("1", "\U0001d7cf")
+    for row in root.iter():
+        _signs(row)
+    for script in ("msub", "msup", "msubsup", "munder"):
+        for e in root.iter(script):
+            _primes(e)
     root.attrib = {"displaystyle": "true"}
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _signs(row: ElementTree.Element) -> None:
+    """A sign with nothing before it that it could add to or subtract from belongs to what follows, without space."""
+    nothing, bars = True, 0
+    for e in row:
+        if nothing and e.tag == "mo" and e.text in _SIGNS:
+            e.set("form", "prefix")
+        bars += e.text == "|"
+        opens = bars % 2 == 1 if e.text == "|" else e.text not in _CLOSING
+        nothing = e.tag in ("mspace", "mtext") or (e.tag == "mo" and opens)
+
+
+def _primes(script: ElementTree.Element) -> None:
+    """A prime inside of a script is as large as the script: one more level down it cannot be read."""
+    for below in list(script)[1:]:
+        for e in below.iter("msup"):
+            if e[1].text == "′":
+                e[1].tag = "mo"
+                e[1].set("scriptlevel", "1")
 
 
 def _body(d: Derivation) -> str:

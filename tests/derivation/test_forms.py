@@ -12,6 +12,7 @@ import pytest
 from symattn.definition import Definition
 from symattn.derivation import Derivation, derive, examples
 from symattn.derivation.escaping import display_width
+from symattn.derivation.html import math
 from tests.derivation.cases import variants
 from tests.support import require_program
 
@@ -244,6 +245,27 @@ def test_matrices_are_bracketed_and_sums_have_their_index_below() -> None:
         and '<tr class="top">' in page
         and '<tr class="end follow">' in page
     )
+
+
+@pytest.mark.parametrize(
+    ("latex", "signs"),
+    [
+        (r"= -\frac{1}{2} \cdot (-3) - x", [True, True, False]),
+        (r"-x + \frac{-1}{2}", [True, False, True]),
+        (r"{} - 3", [False]),
+        (r"e^{-S_{ij}} - (a) - b", [True, False, False]),
+        (r"j \le -3 \quad\text{where } -x \le i", [True, True]),
+        (r"\lvert -x \rvert - dQ'' - 1", [True, False, False]),
+    ],
+)
+def test_a_sign_of_a_number_is_not_spaced_as_a_difference(latex: str, signs: list[bool]) -> None:
+    found = re.findall(r"<mo([^>]*)>[−+]</mo>", math(latex))
+    assert [' form="prefix"' in attributes for attributes in found] == signs
+
+
+def test_primes_in_subscripts_are_as_large_as_the_subscript() -> None:
+    assert '<mo scriptlevel="1">′</mo>' in math(r"\sum_{j' \le i} S") and '<mo scriptlevel="1">′</mo>' in math("S_{ij'}")
+    assert "scriptlevel" not in math("j' + S_{ij}")
 
 
 # --- text
