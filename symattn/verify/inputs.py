@@ -118,7 +118,7 @@ def _any_unread(call: Call) -> bool:
 
 
 _WIDE, _TALL = Shape(2, 6, 3, 5, 7, 6, 6), Shape(2, 6, 3, 7, 5, 6, 6)
-_LONG, _SQUARE = Shape(1, 2, 1, 4, 133, 4, 4), Shape(1, 2, 1, 37, 37, 4, 4)
+_LONG, _SQUARE = replace(_WIDE, n=4, m=133), replace(_WIDE, n=21, m=21)
 """Keys beyond one tile of any usual size, never a multiple of one; the square one for masks that start at the top left."""
 
 KINDS: tuple[Kind, ...] = (
@@ -127,9 +127,15 @@ KINDS: tuple[Kind, ...] = (
     Kind("large", _WIDE, "queries times 8: a softcap saturates, one key takes a row", change=_large),
     Kind("integers", _TALL, "integers from -2 to 2: ties and exact results", draw=_integers),
     Kind("deep", replace(_WIDE, m=9), "all scores near -200: a padded or missing key would take the row", change=_deep),
-    Kind("abyss", _WIDE, "all scores near -60000: below a finite number that stands in for -infinity", change=_abyss),
+    Kind(
+        "abyss",
+        _WIDE,
+        "all scores near -60000: below a finite number that stands in for -infinity",
+        change=_abyss,
+        applies=lambda call: call.dtype.itemsize >= 4,  # a 16-bit score of this size promises nothing about its exponential
+    ),
     Kind("long", _LONG, "133 keys with rising scores: several tiles, the last one partial", change=_rising),
-    Kind("square", _SQUARE, "37 queries and keys with rising scores: several tiles under any mask", change=_rising),
+    Kind("square", _SQUARE, "21 queries and keys with rising scores: more than one small tile under any mask", change=_rising),
     Kind("poison", _WIDE, "NaN in keys and values that nothing may read", applies=_any_unread),
 )
 """The default pack."""
