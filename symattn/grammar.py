@@ -6,8 +6,8 @@ Nothing is ever evaluated: no ``eval``, no ``sympify``.
 =============  ============================================================================================
 numbers        ``3``, ``0.1`` (exactly 1/10), ``1e-3``
 names          of a score: ``s`` the scaled score, ``i j`` query and key, ``h b`` head and batch, ``n m d`` the number
-               of queries, of keys, of channels; of a mask all of these but ``s``; of a scale ``n m d dv``. Any other
-               name is a parameter.
+               of queries, of keys, of channels; of a mask all of these but ``s``; of a scale ``n m d dv``. ``pi`` is
+               the number. Any other name is a parameter.
 arithmetic     ``+ - * / **``, ``//`` and ``%`` (floor division and its remainder)
 functions      ``exp log sqrt tanh sin cos abs min max sigmoid floor erf``
 comparisons    ``< <= > >= == !=``, chained as in ``0 <= i - j < 4`` (masks only)
@@ -62,6 +62,12 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "floor": sp.floor,
     "erf": sp.erf,
 }
+NUMBERS: Mapping[str, str] = {
+    **dict.fromkeys(("nan", "NaN", "inf", "Inf", "infinity", "oo"), "it is no number that is finite"),
+    "pi": "it is the number pi",
+    "e": "it looks like the number e; write exp(1) for that, and another name for a parameter",
+}
+"""Names that a reader takes for a number, and why none of them names a parameter."""
 OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -213,6 +219,8 @@ class _Reader:
         known = self.names.get(node.id)
         if known is not None:
             return known
+        if node.id == "pi":
+            return sp.pi
         if node.id == "s":
             raise self.refuse(node, f"a {self.kind} cannot read the score s")
         if node.id in FUNCTIONS:
@@ -327,6 +335,8 @@ def check_parameter(name: str, refuse: Callable[[str], Exception] = GrammarError
         raise refuse(f"{name!r} cannot be the name of a parameter")
     if name.startswith("_") or "__" in name:
         raise refuse(f"{name!r} cannot be the name of a parameter: no leading or doubled underscore")
+    if name in NUMBERS:
+        raise refuse(f"{name!r} cannot be the name of a parameter: {NUMBERS[name]}")
     return name
 
 

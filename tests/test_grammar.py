@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symattn.definition import Definition
-from symattn.errors import GrammarError, LimitError, SymattnError
+from symattn.errors import DefinitionError, GrammarError, LimitError, SymattnError
 from symattn.grammar import MASK_NAMES, SCORE_NAMES, parameters_of, parse_mask, parse_scale, parse_score
 from symattn.grammarprint import write
 
@@ -286,3 +286,17 @@ def test_no_text_does_anything_but_parse_or_be_refused(text):
 def test_the_names_are_those_that_are_documented():
     assert set(SCORE_NAMES) == set("sijhbnmd")
     assert set(MASK_NAMES) == set("ijhbnmd")
+
+
+def test_pi_is_the_number_and_what_looks_like_a_number_is_no_parameter():
+    assert parse_score("pi*s/2") == sp.pi * s / 2
+    assert parse_score(write(parse_score("pi*s/2"))) == sp.pi * s / 2
+    assert parse_mask("pi*i < j") == (sp.pi * i < j)
+    for parse in (parse_score, parse_scale):
+        for name in ("nan", "NaN", "inf", "Inf", "infinity", "oo"):
+            with pytest.raises(GrammarError, match="no number that is finite"):
+                parse(f"2*{name}")
+    with pytest.raises(GrammarError, match=r"write exp\(1\)"):
+        parse_score("s*e")
+    with pytest.raises(DefinitionError, match="the number pi"):
+        Definition(score="s*a", params={"pi": 3})

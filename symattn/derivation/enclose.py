@@ -100,5 +100,5 @@ def bounds(b: Any) -> tuple[Fraction, Fraction]:
     return parts[0], parts[1]
 
 
-FUNCTIONS: Mapping[str, str] = {"pow": "power", "Abs": "absolute", "Max": "maximum", "Min": "minimum", "Mod": "mod"}
+FUNCTIONS: Mapping[str, str] = {"pow": "power", "Abs": "absolute", "Max": "maximum", "Min": "minimum", "Mod": "mod", "Pi": "pi"}
 """Names of functions in exact values -> names in the number table of balls, where they differ."""

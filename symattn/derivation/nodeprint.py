@@ -254,6 +254,8 @@ class _Latex(_Printer):
         return f"{{{self.brackets(base) if base.startswith(FRACTION) else base}}}^{{{exponent}}}", POWER
 
     def apply(self, node: Apply) -> tuple[str, int]:
+        if node.name == "Pi":
+            return r"\pi", ATOM
         if node.name == "sqrt":
             return rf"\sqrt{{{self.write(node.args[0])[0]}}}", ATOM
         if node.name == "exp":
@@ -301,6 +303,8 @@ class _Text(_Printer):
         return f"{self.at(node.base, ATOM)}^{self.at(node.exponent, ATOM)}", POWER
 
     def apply(self, node: Apply) -> tuple[str, int]:
+        if node.name == "Pi":
+            return "π", ATOM
         if node.name == "sqrt":
             return "√" + self.at(node.args[0], ATOM), POWER
         if node.name == "exp":

@@ -291,3 +291,9 @@ def test_options_that_are_not_allowed() -> None:
         derive(form="indices")
     with pytest.raises(LimitError, match="digits"):
         derive(digits=0)
+
+
+def test_pi_is_written_as_pi_in_every_form() -> None:
+    found = derive(Definition(score="pi*s", lse=False), "two-words")
+    assert "π" in found.to_text() and "Pi" not in found.to_text()
+    assert r"\pi" in found.to_latex() and "Pi" not in found.to_latex()
