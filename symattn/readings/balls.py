@@ -18,6 +18,7 @@ from symattn.numbers import Exact
 from symattn.program import Program
 from symattn.readings.code import Namespace, constant
 from symattn.readings.evaluate import evaluate_over
+from symattn.readings.limits import checked_bits
 from symattn.readings.specials import NAN, NEGATIVE, POSITIVE, Ball, Special, sign_of, special
 from symattn.readings.tables import LOGIC, Decision, NumberTable, Objects, piecewise_of
 
@@ -70,6 +71,8 @@ def evaluate(
     ------
     UndecidedError
         When a condition depends on balls that do not decide it; more bits may.
+    DefinitionError, LimitError
+        For bits that are no integer from 2 to 3200000.
 
     >>> from symattn.program import Statement, indices, size, tensor
     >>> i, j = indices("i j")
@@ -77,7 +80,7 @@ def evaluate(
     >>> evaluate(p, {"S": [["0.1", 0]]})["l"][0].str(20)
     '[2.1051709180756476248 +/- 1.18e-20]'
     """
-    with precision(bits):
+    with precision(checked_bits(bits)):
         return evaluate_over(program, inputs, TABLE, sizes)
 
 

@@ -15,6 +15,7 @@ from symattn.numbers import Exact
 from symattn.program import Program
 from symattn.readings.code import Namespace, constant
 from symattn.readings.evaluate import evaluate_over
+from symattn.readings.limits import checked_digits
 from symattn.readings.tables import LOGIC, NumberTable, Objects, piecewise_of, product_by_rows
 
 GUARD = 10
@@ -42,13 +43,18 @@ def evaluate(
     dict
         Object arrays of ``mpf`` of a private context; ``mpmath.mp`` is neither read nor changed.
 
+    Raises
+    ------
+    DefinitionError, LimitError
+        For digits that are no integer from 1 to 100000.
+
     >>> from symattn.program import Statement, indices, size, tensor
     >>> i, = indices("i")
     >>> p = Program((Statement(tensor("y", i), sp.exp(tensor("x", i)) / 3),), {i: size("n")}, ("y",))
     >>> mpmath.nstr(evaluate(p, {"x": ["0.1"]}, digits=30)["y"][0], 30)
     '0.368390306025215874937235942163'
     """
-    return evaluate_over(program, inputs, table(digits), sizes)
+    return evaluate_over(program, inputs, table(checked_digits(digits)), sizes)
 
 
 def table(digits: int) -> NumberTable:

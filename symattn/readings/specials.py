@@ -53,6 +53,10 @@ class Special:
     def __abs__(self) -> Special:
         return special(abs(self.value))
 
+    def is_finite(self) -> bool:
+        """False, under the name that a ball answers to."""
+        return False
+
 
 NAN, POSITIVE, NEGATIVE = Special(math.nan), Special(math.inf), Special(-math.inf)
 
