@@ -12,7 +12,8 @@ import sympy as sp
 from symattn.derivative import backward
 from symattn.errors import LimitError, NotDifferentiableError, ProofError
 from symattn.facts import knowing
-from symattn.indexed import all_reads, name_of, reads, subscripts_of
+from symattn.indexed import Tensor, all_reads, name_of, reads, subscripts_of
+from symattn.normalform import NormalForm
 from symattn.program import Program, Statement
 
 __all__ = ["prove_range_only"]
@@ -65,15 +66,27 @@ def _prove(program: Program) -> None:
         gradient = backward(cut, [s.name for s in read])
     except NotDifferentiableError as error:
         raise ProofError(f"range_only cannot be proved: {error}") from error
-    form = knowing(program, gradient.program, gradient.seeds)
+    free = _independent(cut, {s.name for s in read})
     for s in read:
         target = gradient.program[gradient.gradients[s.name]].target
-        try:
-            proved = form.is_zero(target)
-        except LimitError:
-            proved = False
-        if not proved:
+        if not any(_vanishes(knowing(program, gradient.program, gradient.seeds, frozen=f), target) for f in (free, ())):
             raise ProofError(f"{s.name} is range_only, but the outputs are not proved to be independent of its value")
+
+
+def _vanishes(form: NormalForm, target: Tensor) -> bool:
+    try:
+        return form.is_zero(target)
+    except LimitError:
+        return False
+
+
+def _independent(cut: Program, claimed: set[str]) -> frozenset[str]:
+    """The statements that read no claimed tensor, directly or through others: what they hold need not be known for most proofs."""
+    live = set(claimed)
+    for s in cut:
+        if s.needs & live:
+            live.add(s.name)
+    return frozenset(s.name for s in cut if s.name not in live)
 
 
 def _refuse_hidden(claim: Statement, cut: Program) -> None:
