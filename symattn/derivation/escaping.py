@@ -25,6 +25,7 @@ _ACCENTS: Mapping[str, str] = {
     "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u", "\u0307": ".", "\u0308": '"',
     "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c",
 }  # fmt: skip
+_PLAIN = frozenset(" .,:;'/()[]+")
 _MARKDOWN = frozenset("\\`*_{}[]<>()#+|~$&@^=!")
 
 
@@ -102,6 +103,15 @@ def markdown_text(text: str) -> str:
     """
     out = "".join(f"&#{ord(c)};" if c in _MARKDOWN else c for c in visible(text))
     return out.replace("://", "&#58;//").replace("www.", "www&#46;")
+
+
+def markdown_label(text: str) -> str:
+    """The text for inside a formula of Markdown, where no escape is safe: signs are shown as code points.
+
+    >>> markdown_label("le chat"), markdown_label("a_b")
+    ('le chat', 'a[U+005F]b')
+    """
+    return "".join(c if c.isalnum() or c in _PLAIN else f"[U+{ord(c):04X}]" for c in visible(text).replace("…", "..."))
 
 
 def html_text(text: str) -> str:

@@ -5,12 +5,14 @@ Lines are broken at relations and sums, so that nothing sticks out; words of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
-from symattn.derivation.escaping import arrow, latex_text, shortened
-from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, decimal_pieces, flow, formula_parts, line_parts
+from symattn.derivation.escaping import arrow, latex_text, shortened, visible
+from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, decimal_pieces, flow, formula_parts, line_parts, widest
 from symattn.derivation.nodeprint import Style
+
+Escape = Callable[[str], str]
 
 WIDTH = 76
 """Characters that fit on a line of the document, about."""
@@ -23,7 +25,6 @@ PREAMBLE = r"""\documentclass[10pt,a4paper,fleqn]{article}
 \setlength{\parindent}{0pt}
 \setlength{\mathindent}{12pt}
 \setlength{\parskip}{4pt plus 2pt}
-\setcounter{MaxMatrixCols}{24}
 \allowdisplaybreaks
 \sloppy
 \begin{document}
@@ -85,9 +86,9 @@ def step(s: Step, style: Style) -> list[str]:
     return out + grids(s.grids, style)
 
 
-def _display(groups: Iterable[Sequence[str]]) -> list[str]:
+def _display(groups: Iterable[Sequence[str]], gap: str = "") -> list[str]:
     rows = [r for g in groups for r in g]
-    return [r"\begin{align*}", *(r + r" \\" for r in rows[:-1]), rows[-1], r"\end{align*}"]
+    return [r"\begin{align*}", *(r + rf" \\{gap}" for r in rows[:-1]), rows[-1], r"\end{align*}"]
 
 
 def _rows(parts: Sequence[Part], note: str = "") -> list[str]:
@@ -131,7 +132,7 @@ def grids(found: Sequence[Grid], style: Style) -> list[str]:
         if bodies[-1][1] is None:
             out += _listed(g, style)
         else:
-            out += _display([[f"{name if not k else ''} &{b}" for k, b in enumerate(fitting)]])
+            out += _display([[f"{name if not k else ''} &{b}" for k, b in enumerate(fitting)]], "[6pt]")
     return out
 
 
@@ -140,20 +141,49 @@ def skipped(g: Grid, found: Sequence[Grid], fits: bool) -> bool:
     return not fits and g.row is None and any(h.row is not None and h.tensor == g.tensor for h in found)
 
 
-def matrix(g: Grid, style: Style, exact: bool, newline: str = r"\\") -> str | None:
-    """A ``bmatrix``; None where it is too wide for a line."""
+def matrix(g: Grid, style: Style, exact: bool, newline: str = r"\\", escape: Escape = latex_text) -> str | None:
+    """A matrix in brackets, or a table with the words at its rows and columns; None where it is too wide for a line.
+
+    Words are left out where only they make it too wide.
+    """
     cells = [[cell_piece(c, style, exact) for c in row] for row in g.cells]
+    side = [_word(w, 12, escape) for w in g.row_words] if len(g.cells) > 1 else []
+    top = [_word(w, 9, escape) for w in g.column_words]
     if g.skipped_columns is not None:
-        for row in cells:
+        for row in [*cells, *([top] if top else [])]:
             row.insert(g.skipped_columns, Piece(r"\cdots", "..."))
     if g.skipped_rows is not None:
         cells.insert(g.skipped_rows, [Piece(r"\vdots", "...")] * len(cells[0]))
-    width = sum(max(p.width for p in column) + 2 for column in zip(*cells, strict=True))
-    if width > WIDTH:
+        if side:
+            side.insert(g.skipped_rows, Piece("", ""))
+    if widest_row(cells, side, top) > WIDTH:
+        side, top = [], []
+    if widest_row(cells, side, top) > WIDTH:
         return None
-    tall = "[6pt]" if newline == r"\\" and any(r"\frac" in p.latex for row in cells for p in row) else ""
-    rows = f" {newline}{tall} ".join(" & ".join(p.latex for p in row) for row in cells)
-    return rf"\begin{{bmatrix}} {rows} \end{{bmatrix}}"
+    tall = newline == r"\\" and any(r"\frac" in p.latex for row in cells for p in row)
+    end = f" {newline}{'[6pt]' if tall else ''} "
+    rows = [" & ".join(p.latex for p in row) for row in cells]
+    columns = "r" * len(cells[0])
+    if not side and not top:
+        return rf"\left[ \begin{{array}}{{{columns}}} {end.join(rows)} \end{{array}} \right]"
+    head = " & ".join(p.latex for p in top) + f" {newline} \\hline " if top else ""
+    if top and newline == r"\\":
+        rows[0] = rf"\rule{{0pt}}{{{14 if tall else 11}pt}}" + rows[0]
+    if side:
+        rows = [f"{p.latex} & {row}" for p, row in zip(side, rows, strict=True)]
+        head, columns = f" & {head}" if head else "", "r|" + columns
+    return rf"\begin{{array}}{{{columns}}} {head}{end.join(rows)} \end{{array}}"
+
+
+def widest_row(cells: Sequence[Sequence[Piece]], side: Sequence[Piece], top: Sequence[Piece]) -> int:
+    """How many characters a matrix is wide, about."""
+    columns = zip(*cells, *([top] if top else []), strict=True)
+    return sum(max(p.width for p in column) + 2 for column in columns) + widest(side) + (3 if side else 0)
+
+
+def _word(word: str, longest: int, escape: Escape) -> Piece:
+    said = shortened(visible(word), longest)
+    return Piece(rf"\text{{{escape(said)}}}", said)
 
 
 def listed_parts(g: Grid, style: Style) -> list[tuple[Part, ...]]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
-from symattn.derivation.escaping import arrow, markdown_text, shortened
+from symattn.derivation.escaping import arrow, markdown_label, markdown_text, shortened
 from symattn.derivation.latex import grid_name, listed_parts, matrix, skipped
 from symattn.derivation.layout import RELATIONS, Part, line_parts
 from symattn.derivation.nodeprint import Style
@@ -86,7 +86,7 @@ def _grids(found: Sequence[Grid], style: Style) -> list[str]:
             continue
         body = name
         for sign, exact in g.displays:
-            m = matrix(g, style, exact, newline=r"\cr")
+            m = matrix(g, style, exact, newline=r"\cr", escape=markdown_label)
             if m is None and (sign, exact) == g.displays[-1]:
                 body = ""
                 for parts in listed_parts(g, style):

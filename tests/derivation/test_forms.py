@@ -105,11 +105,32 @@ def test_latex_needs_amsmath_only() -> None:
         assert r"\input" not in d.to_latex() and d.to_latex().isascii()
 
 
+def test_latex_matrices_have_the_words_at_their_rows_and_columns() -> None:
+    tex = made("two-words-causal", True).to_latex()
+    assert r"R_{2,:} &= \begin{array}{rr} \text{thinking} & \text{machines} \\ \hline \rule{0pt}{11pt}4 & 4 \end{array}" in tex
+    table = r"\begin{array}{r|rr}  & \text{thinking} & \text{machines} \\ \hline \text{thinking} & \rule{0pt}{11pt}1 & \cdot \\ "
+    assert table + r"\text{machines} & 4 & 4 \end{array}" in tex
+    assert r"X &= \begin{array}{r|rrr} \text{thinking} & 1 & 0 & 1 \\ \text{machines} & 0 & 2 & 1 \end{array}" in tex
+    assert r"W_Q &= \left[ \begin{array}{rrr} 1 & 0 & 1 \\ 0 & 1 & 0 \\ 1 & 0 & 0 \end{array} \right]" in tex
+    assert r"\text{\textless{}script\textgreater{}ale\dots{}} & 1 & 0.5 & " in hostile().to_latex()
+
+
+def test_words_are_left_out_where_only_they_make_a_matrix_too_wide() -> None:
+    words = ["extraordinarily" + c for c in "abcdefg"]
+    rows = "\n".join(f"{w} = [{k}, 1]" for k, w in enumerate(words))
+    d = derive(example=examples.parse(f"tokens = {words}\n[embedding]\n{rows}".encode(), "long words"))
+    tex = d.to_latex()
+    assert (
+        r"R &= \left[ \begin{array}{rrrrrrr} 1 & 1" in tex
+        and r"X &= \begin{array}{r|rr} \text{extraordina\dots{}} & 0 & 1" in tex
+    )
+
+
 # --- Markdown
 
 GITHUB = {
     *("frac", "sqrt", "cdot", "exp", "log", "tanh", "top", "circ", "mathbf", "mathrm", "mathcal", "sum", "max", "min", "ell"),
-    *("approx", "quad", "text", "le", "ge", "ne", "lt", "gt", "infty", "left", "right", "begin", "end", "bmatrix", "cr"),
+    *("approx", "quad", "text", "le", "ge", "ne", "lt", "gt", "infty", "left", "right", "begin", "end", "array", "hline", "cr"),
     *("thinspace", "cdots", "vdots", "dots", "alpha", "mu", "beta", "gamma", "lvert", "rvert"),
 }
 """What occurs here and GitHub's renderer takes."""
@@ -131,6 +152,7 @@ def test_markdown_is_safe_for_github(name: str, gradient: bool) -> None:
         assert set(re.findall(r"\\([A-Za-z]+)", b)) <= GITHUB, b
         assert b.count("{") == b.count("}")
     assert r"\operatorname" not in markdown and r"\mathrm{softmax}" in markdown
+    assert any(r"\begin{array}{r|r" in b and r" \text{" in b for b in blocks)
 
 
 def test_markdown_of_hostile_words() -> None:
@@ -138,6 +160,9 @@ def test_markdown_of_hostile_words() -> None:
     outside = "".join(markdown.split("$$")[::2])
     assert not re.search(r"<\w|\$|`|\*\*|\[a\]", outside)
     assert "&#60;script&#62;" in outside
+    labels = {x for b in math_blocks(markdown) for x in re.findall(r"\\text\{([^}]*)\}", b)} - {"where ", " and "}
+    assert "[U+0024]x[U+0024] [U+0026] 5[U+0025] [U+0023]1" in labels and len(labels) > len(HOSTILE)
+    assert not [x for x in labels if re.search(r"[\\{}$&#%_^~<>`*|]", x)]
 
 
 # --- HTML
