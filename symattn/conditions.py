@@ -80,6 +80,8 @@ def serial(e: sp.Basic, names: Mapping[sp.Symbol, str] | None = None) -> str:
         return f"{type(e).__name__}({lengths};{','.join(sorted(serial(c, inner) for c in parts))})"
     if not e.args:
         return str(e)
+    if isinstance(e, sp.Abs):  # the sign that SymPy gives the argument hangs on names
+        return f"Abs({min(serial(e.args[0], names), serial(sp.expand(-e.args[0]), names))})"
     args = [serial(a, names) for a in e.args]
     if isinstance(e, (sp.Eq, sp.Ne)):
         if e.rhs == 0:

@@ -2,6 +2,7 @@
 
 * ``l[i] = sum over j of E[i, j] where keep``: the sum of ``E`` is ``l``, and an empty row has ``l = 0`` (a maximum -oo).
 * ``l[i] = r[i] + exp(sink - m[i])`` with ``r`` a sum: that sum is ``l - exp(sink - m)``.
+* There, where the conditions of ``r`` do not hold, ``l`` is ``exp(sink - m)``.
 * ``L[i] = m[i] + log(l[i])``: where ``l`` is 0 the output has no value, and its incoming gradient is taken to be 0.
 * A read ``x[t - 1] where t >= 1``: then ``t - 1`` is in range.
 
@@ -10,7 +11,8 @@ No fact knows a tensor's name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import sympy as sp
 
@@ -18,6 +20,7 @@ from symattn.conditions import Exists, normal_conditions
 from symattn.indexed import Tensor, all_reads, name_of, reads, subscripts_of
 from symattn.normalform import Contraction, NormalForm, Support
 from symattn.program import Program, Statement
+from symattn.sums import Outside
 
 __all__ = ["knowing", "opaque_names", "sums", "supports"]
 
@@ -93,26 +96,52 @@ def _of_seeds(program: Program, known: Mapping[str, Support], seeds: Mapping[str
 
 def sums(program: Program, opaque: Iterable[str]) -> tuple[Contraction, ...]:
     """The sums that opaque tensors name, directly or as the only sum in ``total = sum + rest``."""
-    held, out = set(opaque), []
+    held = frozenset(opaque)
+    out = [_sum(s, s.target) for s in program if s.name in held and s.over and s.reduce == "sum" and not s.range_only]
+    for t in _totals(program, held):
+        back = dict(zip(subscripts_of(t.read), t.sum.indices, strict=True))
+        out.append(_sum(t.sum, ((t.user.target - t.rest) / t.slope).xreplace(back)))
+    return tuple(out)
+
+
+@dataclass(frozen=True)
+class _Total:
+    """``user = slope * read + rest``, ``read`` being a sum."""
+
+    user: Statement
+    sum: Statement
+    read: Tensor
+    slope: sp.Expr
+    rest: sp.Expr
+
+
+def _totals(program: Program, held: frozenset[str]) -> Iterator[_Total]:
+    """The opaque tensors that are a sum and something else."""
     for s in program:
-        if not s.over or s.reduce != "sum" or s.range_only:
-            continue
-        if s.name in held:
-            out.append(_sum(s, s.target))
+        if not s.over or s.reduce != "sum" or s.range_only or s.name in held:
             continue
         for u in program.users(s.name):
             if u.name not in held or u.over or u.range_only or u.where != sp.true:
                 continue
             for x in u.reads:
-                sub = subscripts_of(x)
-                if name_of(x) != s.name or sorted(map(str, sub)) != sorted(map(str, u.indices)) or len(reads(u.expr)) < 1:
+                if name_of(x) != s.name or sorted(map(str, subscripts_of(x))) != sorted(map(str, u.indices)):
                     continue
                 slope = sp.expand(u.expr).coeff(x, 1)
                 rest = sp.expand(u.expr - slope * x)
                 if slope != 0 and not rest.has(x) and not slope.has(x):
-                    back = dict(zip(sub, s.indices, strict=True))
-                    out.append(_sum(s, ((u.target - rest) / slope).xreplace(back)))
-    return tuple(out)
+                    yield _Total(u, s, x, slope, rest)
+
+
+def _outside(program: Program, held: frozenset[str], known: Mapping[str, Support]) -> dict[str, Outside]:
+    """What totals are where the conditions of their sum, apart from the index that is summed, do not hold."""
+    out: dict[str, Outside] = {}
+    for t in _totals(program, held):
+        if t.sum.name in known:
+            at = dict(zip(known[t.sum.name].at, subscripts_of(t.read), strict=True))
+            own = tuple(c.xreplace(at) for c in known[t.sum.name].conditions if not isinstance(c, Exists))
+            if own:
+                out[t.user.name] = Outside(t.user.indices, own, t.rest)
+    return out
 
 
 def _sum(s: Statement, value: sp.Expr) -> Contraction:
@@ -183,5 +212,6 @@ def knowing(
         contract=sums(program, held),
         support={**known, **_of_seeds(program, known, incoming)},
         ranges=_ranges(program),
+        outside=_outside(program, held, known),
         limit=limit,
     )

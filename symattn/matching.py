@@ -23,6 +23,8 @@ def match(pattern: sp.Basic, e: sp.Basic, found: Mapping[sp.Symbol, sp.Expr], fi
     >>> x = sp.IndexedBase("x")
     >>> next(match(sp.exp(x[i, j] - x[i, i]), sp.exp(x[a, 0] - x[a, a]), {}, lambda i, e: i.is_positive is None))
     {i: a, j: 0}
+    >>> next(match(sp.Abs(i - j), sp.Abs(a - i), {i: i}, lambda x, e: x == j))
+    {i: i, j: a}
     """
     if isinstance(pattern, sp.Symbol) and fits(pattern, pattern):
         if pattern in found:
@@ -41,7 +43,11 @@ def match(pattern: sp.Basic, e: sp.Basic, found: Mapping[sp.Symbol, sp.Expr], fi
         return
     if type(pattern) is not type(e) or len(pattern.args) != len(e.args):
         return
-    if isinstance(pattern, (sp.Add, sp.Mul, sp.And, sp.Or, sp.Eq, sp.Ne)):
+    if isinstance(pattern, sp.Abs) or (isinstance(pattern, (sp.Eq, sp.Ne)) and pattern.rhs == e.args[-1] == 0):
+        for x in (e.args[0], sp.expand(-e.args[0])):  # their sign is arbitrary
+            yield from match(pattern.args[0], x, found, fits)
+        return
+    if isinstance(pattern, (sp.Add, sp.Mul, sp.And, sp.Or, sp.Eq, sp.Ne, sp.Max, sp.Min)):
         yield from _unordered(pattern, e, found, fits)
         return
     yield from _each(list(zip(pattern.args, e.args, strict=True)), found, fits)

@@ -9,7 +9,8 @@ The rules used, beside those of a commutative ring:
 * a sum over an index that a fact names (:class:`Contraction`): ``sum_j E[i, j] = l[i]``
 * an equality ``x = y`` of a bound index with an index of the same dimension, or with a subscript that is in range, eliminates it
 * an index that occurs nowhere is a factor, its size; conditions that the ranges decide, or that others imply, go away
-* where that is not enough: complements, ``[x < y] = 1 - [y <= x]``, ``[x <= y - 1] = [x <= y] - [x = y]``
+* where that is not enough: complements, ``[x < y] = 1 - [y <= x]``, ``[x <= y - 1] = [x <= y] - [x = y]``; and a total
+  ``l = sum + rest`` whose sum is taken under a condition: ``[not condition] l = [not condition] rest``
 
 A proof holds wherever the expressions are defined: no divisor is 0. "Not proved" is not "false".
 """
@@ -27,7 +28,7 @@ from symattn.errors import LimitError, ProgramError
 from symattn.indexed import index, integer_symbols, name_of, reads, subscripts_of
 from symattn.program import Program, Statement
 from symattn.reduction import Reduction
-from symattn.sums import Contraction, SumOver, Support
+from symattn.sums import Contraction, Outside, SumOver, Support
 from symattn.terms import Term, canonical, over_one_denominator, vanishes
 
 __all__ = ["Contraction", "NormalForm", "SumOver", "Support"]
@@ -54,6 +55,8 @@ class NormalForm:
         Name -> where it is not 0; holds for opaque names.
     ranges
         Triples (subscript, size, conditions): the subscript is in range where the conditions hold.
+    outside
+        Name of an opaque tensor -> what it is where conditions do not hold.
     limit
         The greatest number of terms.
 
@@ -83,6 +86,7 @@ class NormalForm:
         subst: Iterable[tuple[sp.Expr, sp.Expr]] = (),
         support: Mapping[str, Support] | None = None,
         ranges: Iterable[tuple[sp.Expr, sp.Expr, frozenset[sp.Basic]]] = (),
+        outside: Mapping[str, Outside] | None = None,
         limit: int = 20_000,
     ) -> None:
         known = dict(statements.dims) if isinstance(statements, Program) else {}
@@ -94,6 +98,7 @@ class NormalForm:
         }
         self.contract, self.subst, self.ranges = tuple(contract), tuple(subst), tuple(ranges)
         self.support = dict(support or {})
+        self.outside = dict(outside or {})
         self.limit = limit
         self._count = 0
         self._known: dict[str, list[Term]] = {}
@@ -110,6 +115,12 @@ class NormalForm:
     def is_zero(self, e: sp.Expr) -> bool:
         """Whether ``e = 0`` is proved for all sizes; raises LimitError where :meth:`equal` gives up."""
         left = self._collected(self.expand(sp.sympify(e)), split=False)
+        if not left or self._splits_to_zero(list(left.values())):
+            return True
+        apart = [x for t in left.values() for x in self._reduction.apart(t)]
+        if apart == list(left.values()):
+            return False
+        left = self._collected(apart, split=False)
         return not left or self._splits_to_zero(list(left.values()))
 
     def _splits_to_zero(self, terms: list[Term]) -> bool:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symattn.conditions import Exists, serial, strongest
-from symattn.indexed import all_reads, name_of, reads
+from symattn.indexed import all_reads, name_of, reads, subscripts_of
 from symattn.matching import match, match_all
 from symattn.terms import Term
 
 if TYPE_CHECKING:
     from symattn.normalform import NormalForm
-    from symattn.sums import Contraction
+    from symattn.sums import Contraction, Outside
 
 __all__ = ["Reduction"]
 
@@ -101,6 +101,35 @@ class Reduction:
                 if need is not None and all(serial(q) in have for q in need):
                     return True
         return False
+
+    def apart(self, t: Term) -> list[Term]:
+        """The term inside and outside the conditions ``c`` of each total in it: ``l = [c] l + (1 - [c]) rest``."""
+        form, out = self.form, [t]
+        done: set[sp.Expr] = set()
+        for x in t.atoms:
+            for y in all_reads(x) if x not in form.dims else ():
+                if name_of(y) not in form.outside or y in done:
+                    continue
+                done.add(y)
+                known = form.outside[name_of(y)]
+                at = dict(zip(known.at, subscripts_of(y), strict=True))
+                out = [z for r in out for z in self._inside_outside(r, y, known, at)]
+        return out
+
+    def _inside_outside(self, t: Term, y: sp.Expr, known: Outside, at: Mapping[sp.Symbol, sp.Expr]) -> list[Term]:
+        where = self.form.normal(sp.And(*known.conditions).xreplace(at))
+        if where is not None and strongest(t.conditions | where) == strongest(t.conditions):
+            return [t]
+        kept = Term(t.coefficient, {x: p for x, p in t.atoms.items() if not x.has(y)}, t.bound, t.conditions)
+        value = known.value.xreplace(at)
+        new = [self.form.expand(x.xreplace({y: value}) ** p, t.conditions) for x, p in t.atoms.items() if x.has(y)]
+        if not new:
+            return [t]
+        rest = self.form.times([kept], *new)
+        if where is None:
+            return rest
+        less = [Term(-r.coefficient, r.atoms, r.bound, r.conditions | where) for r in rest]
+        return [Term(t.coefficient, t.atoms, t.bound, t.conditions | where), *rest, *less]
 
     def _split(self, t: Term) -> list[Term] | None:
         """Take a condition apart: complements have one orientation, alternatives are sums."""

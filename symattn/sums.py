@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-__all__ = ["Contraction", "SumOver", "Support"]
+__all__ = ["Contraction", "Outside", "SumOver", "Support"]
 
 
 class SumOver(sp.Expr):
@@ -91,3 +91,12 @@ class Support:
 
     at: tuple[sp.Symbol, ...]
     conditions: tuple[sp.Basic, ...]
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A tensor equals ``value`` at the indices where one of the conditions does not hold: a total without its only sum."""
+
+    at: tuple[sp.Symbol, ...]
+    conditions: tuple[sp.Basic, ...]
+    value: sp.Expr

@@ -83,3 +83,11 @@ def test_serial_is_blind_to_order_and_nothing_else():
 def test_the_strongest_of_conditions_that_differ_by_a_number():
     found = strongest(frozenset({sp.Ge(i - j, 0), sp.Ge(i - j + 3, 0), sp.Ge(j - i + 1, 0), sp.Gt(i - j, 0)}))
     assert found == {sp.Ge(i - j, 0), sp.Ge(j - i + 1, 0), sp.Gt(i - j, 0)}
+
+
+def test_absolute_values_of_opposite_differences_are_one():
+    u, v = sp.symbols("u v", integer=True)
+    for names in ({u: "1", v: "2"}, {u: "2", v: "1"}, {}):
+        assert serial(sp.Abs(u - v, evaluate=False), names) == serial(sp.Abs(v - u, evaluate=False), names)
+    assert serial(sp.Abs(u - v), {u: "1", v: "2"}) != serial(sp.Abs(u + v), {u: "1", v: "2"})
+    assert serial(sp.Abs(u - 2 * v), {u: "1", v: "2"}) != serial(sp.Abs(v - 2 * u), {u: "1", v: "2"})

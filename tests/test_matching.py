@@ -40,3 +40,17 @@ def test_every_pattern_gets_a_partner_of_its_own():
     assert [m for m, _ in found] == [{i: a, j: b}, {i: b, j: a}]
     assert list(match_all([T("x", i), T("x", i)], [T("x", a), T("x", b)], {}, fits)) == []
     assert list(match_all([], [T("x", a)], {}, fits)) == [({}, ())]
+
+
+def test_signs_that_hang_on_names_do_not_hide_a_match():
+    u, v, x, y = sp.symbols("u v x y", integer=True)
+    fits = lambda a, z: a in (u, v) and (z is a or z in (x, y))
+    for one, other in (
+        (sp.Abs(u - v), sp.Abs(y - x)),
+        (sp.Eq(sp.Mod(sp.Abs(v - u), 2), 0), sp.Eq(sp.Mod(sp.Abs(x - y), 2), 0)),
+        (sp.Eq(u - v, 0), sp.Eq(y - x, 0)),
+        (sp.Max(u - v, v - u), sp.Max(y - x, x - y)),
+    ):
+        assert any(m[u] == x and m[v] == y for m in match(one, other, {}, fits)), one
+    assert not list(match(sp.Abs(u - v), sp.Abs(x + y), {}, fits))
+    assert not list(match(sp.Eq(u - v, 0), sp.Eq(x - y, 1), {}, fits))
