@@ -240,7 +240,7 @@ def _row(found: Softmax, printer: Printer, score: sp.Expr, bound: sp.Symbol) -> 
     kept = [c.xreplace(table) for c in conjuncts(found.exponential.where) if c.has(found.over)]
     below = conditions_of(sp.And(*kept, evaluate=False), printer) if kept else ()
     plain = len(kept) == 1 and isinstance(kept[0], sp.core.relational.Relational) and kept[0].lhs == bound
-    under = below[0] if plain else rf"{printer.tex(bound)} :\, {', '.join(below)}" if below else printer.tex(bound)
+    under = below[0] if plain else rf"{printer.tex(bound)} :{printer.style.thin}{', '.join(below)}" if below else printer.tex(bound)
     return " + ".join([*beside, rf"\sum{script('_', under)} \exp{bracket(printer.tex(score.xreplace(table)))}"])
 
 
