@@ -80,7 +80,7 @@ def test_a_16_bit_accumulator_shows_on_a_long_row():
 
 def leaking(query, key, value, **options):
     out, lse = kernel()(query, key, value, **options)
-    return out + (value * 0).sum((2, 3), keepdims=True)[:, [0, 0, 1, 1, 2, 2]], lse
+    return out + (value * 0).sum((2, 3), keepdims=True).repeat(query.shape[1] // value.shape[1], axis=1), lse
 
 
 def test_a_kernel_that_is_wrong_on_poisoned_keys_in_numbers_fails():
