@@ -136,6 +136,8 @@ def unbind(bound: Bound, name: str, array: Array) -> tuple[str, Array]:
     field, x, axes = field_of(name, parameters), np.asarray(array), bound.axes
     given = field.removeprefix("grad_")
     if letter in parameters:
+        if x.ndim == 0 and bound.shapes.get(given) == (1,):  # one head: a value per head and one number are the same
+            return field, x.reshape(1)
         return field, x if x.ndim == 0 or letter == bound.definition.prefix else axes.back(x, "H")
     if letter not in BY_LETTER:
         roles = HELPERS.get(letter, "bHij" if letter[0] in "FW" else "")

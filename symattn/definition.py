@@ -352,3 +352,5 @@ def _check_parameters(d: Definition) -> None:
                 raise DefinitionError(f"parameter {name} is one number, not one per head")
     if isinstance(d.softcap, str) and isinstance(d.params.get(d.softcap), Fraction) and d.params[d.softcap] <= 0:
         raise DefinitionError(f"softcap is positive, got {d.softcap} = {d.params[d.softcap]}")
+    if isinstance(d.dropout_p, str) and isinstance(d.params.get(d.dropout_p), Fraction) and not 0 <= d.params[d.dropout_p] < 1:
+        raise DefinitionError(f"dropout_p is at least 0 and below 1, got {d.dropout_p} = {d.params[d.dropout_p]}")

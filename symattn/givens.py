@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,8 @@ def masks(d: Definition, arrays: Mapping[str, Array], sources: Sources, inputs: 
             raise InputValueError(
                 f"attn_mask has dtype {x.dtype}; a boolean mask is boolean (or 0 and 1): else attn_mask='additive'"
             )
+        if letter == "M":
+            _zeros_and_ones(field, x)
         if letter == "B" and x.dtype.kind == "b":
             raise InputValueError("attn_mask has dtype bool; an additive mask holds numbers: else attn_mask='boolean'")
         if not sources.axes.batch and x.ndim > 2:
@@ -58,6 +61,8 @@ def others(d: Definition, arrays: Mapping[str, Array], sources: Sources, inputs:
     take("alibi_slopes", "slope", "H", (heads,))
     take("sinks", "sink", "H", (heads,))
     take("key_lengths", "len", "b", (b,), integers=True)
+    if "key_lengths" in arrays:
+        _between("key_lengths", arrays["key_lengths"], lambda v: 0 <= v <= m, f"from 0 to {m}, the number of keys")
     one = d.start != "qkv" and not d.cross
     take("doc", "doc" if one else "doc_q", "bi", (b, n), integers=True)
     if "doc" in arrays and not one:
@@ -66,9 +71,15 @@ def others(d: Definition, arrays: Mapping[str, Array], sources: Sources, inputs:
     take("doc_k", "doc_k", "bj", (b, m), integers=True)
     if "dropout_mask" in arrays:
         x = arrays["dropout_mask"]
+        _zeros_and_ones("dropout_mask", x)
         _, spread = carried("dropout_mask", x.shape, sources.full, "bhij")
         inputs["drop"] = axes.into(np.broadcast_to(x.reshape(spread), sources.full), "bHij")
     take("dropout_p", "p", "", ())
+    for name in ("dropout_p", d.dropout_p):
+        if isinstance(name, str) and name in arrays:
+            _between(name, arrays[name], lambda v: 0 <= v < 1, "at least 0 and below 1")
+    if isinstance(d.softcap, str) and d.softcap in arrays:
+        _between(d.softcap, arrays[d.softcap], lambda v: v > 0, "positive: it is a softcap")
     missing = [name for name in d.unbound if name not in arrays]
     if missing:
         raise DefinitionError(
@@ -105,3 +116,16 @@ def seeds(program: Program, arrays: Mapping[str, Array], sources: Sources, input
         if x.shape != shape:
             raise ShapeError(f"{field} has shape {arrays[field].shape}, needed is {shape} (in the layout bhsd)")
         inputs["d" + letter] = sources.axes.into(x, roles)
+
+
+def _zeros_and_ones(field: str, x: Array) -> None:
+    if x.dtype.kind != "b":
+        _between(field, x, lambda v: v in (0, 1), "True or False (1 or 0) everywhere")
+
+
+def _between(field: str, x: Array, allowed: Callable[[Any], Any], what: str) -> None:
+    """Refuse the first value that is not allowed; NaN never is."""
+    for value in np.unique(x) if x.dtype.kind in "iuf" else x.ravel().tolist():
+        if not allowed(value):
+            at = [int(k) for k in np.argwhere(np.asarray(x == value))[0]] if value == value and x.ndim else []
+            raise InputValueError(f"{field} is {what}, got {value}{f' at {at}' if at else ''}")

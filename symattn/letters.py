@@ -125,5 +125,7 @@ class Letters:
     def read(self, expr: sp.Basic) -> sp.Basic:
         """A parsed score, mask or scale in the indices of this program."""
         if index("b") in expr.free_symbols and not self.batch:
-            raise DefinitionError("the score or mask reads the batch index b: ask for program(batch=True)")
+            raise DefinitionError(
+                "the score or mask depends on the batch index b, so it needs numbers with a batch: arrays of shape (B, H, n, d)"
+            )
         return expr.xreplace(self.table())

@@ -43,6 +43,9 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 """The values of the fields that are one of a few words, the default first."""
 
+MAX_INTEGER = 2**40
+"""No offset, window, prefix or number of heads is beyond this: sums of a few of them and positions stay in 64 bits."""
+
 PER_HEAD = "head"
 """As the value of a parameter: not bound, and one number per head."""
 
@@ -72,11 +75,13 @@ def integer(field: str, value: Any, least: int | None = None) -> int:
     """An integer, not below ``least``."""
     if isinstance(value, str):
         try:
-            value = int(value.strip())
+            value = int(value.strip()[:100])  # longer ones are beyond the limit all the same
         except ValueError:
             raise DefinitionError(f"{field} is an integer, got {value!r}") from None
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer, sp.Integer)):
         raise DefinitionError(f"{field} is an integer, got {value!r}")
+    if abs(int(value)) > MAX_INTEGER:
+        raise LimitError(f"{field} is an integer of at most {MAX_INTEGER} in absolute value")
     if least is not None and value < least:
         raise DefinitionError(f"{field} is at least {least}, got {value}")
     return int(value)

@@ -192,3 +192,11 @@ def test_every_output_that_exists_is_allowed_before_there_are_arrays(name):
     found = public_fields([x.name for x in program], d.parameters) - seeds
     assert {"out"} <= found
     check_outputs(d, found)
+
+
+def test_a_mask_of_batch_entries_has_values_in_every_reading():
+    x = np.arange(12.0).reshape(2, 1, 3, 2)
+    att = Attention(mask="b == 0 or j <= i")
+    exact = att.truth(x, x, x)["out"].float()
+    assert np.allclose(att.lambdify("numpy")(x, x, x), exact)
+    assert not np.allclose(exact, Attention(mask="j <= i").truth(x, x, x)["out"].float())

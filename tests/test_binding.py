@@ -179,6 +179,21 @@ def test_the_dtype_is_kept(dtype):
 
 A = arrays()
 WRONG = [
+    ("negative length", {"key_lengths": True}, arrays(key_lengths=np.array([5, -1])), InputValueError, "from 0 to 5"),
+    ("long length", {"key_lengths": True}, arrays(key_lengths=np.array([6, 1])), InputValueError, "got 6 at [0]"),
+    ("broken length", {"key_lengths": True}, arrays(key_lengths=np.array([1.5, 1])), InputValueError, "integers are needed"),
+    ("mask of twos", {"attn_mask": "boolean"}, arrays(attn_mask=np.full((N, M), 2)), InputValueError, "got 2 at [0, 0]"),
+    ("all dropped", {"dropout": True}, arrays(dropout_p=1.0), InputValueError, "below 1, got 1.0"),
+    ("negative rate", {"dropout": True, "dropout_p": "r"}, arrays(r=-0.5), InputValueError, "r is at least 0"),
+    ("rate NaN", {"dropout": True}, arrays(dropout_p=math.nan), InputValueError, "below 1, got nan"),
+    (
+        "keep-mask of halves",
+        {"dropout": True, "dropout_p": 0.5},
+        arrays(dropout_mask=np.full((B, H, N, M), 0.5)),
+        InputValueError,
+        "dropout_mask is True or False (1 or 0) everywhere, got 0.5",
+    ),
+    ("softcap of 0", {"softcap": "cap"}, arrays(cap=0), InputValueError, "cap is positive"),
     ("three axes", {}, {k: x[0] for k, x in A.items()}, ShapeError, "single head without batch"),
     ("batch sizes", {}, arrays(key=A["key"][:1]), ShapeError, "batch sizes"),
     ("key and value heads", {}, arrays(value=A["value"][:, :2]), ShapeError, "key and value heads"),
@@ -340,3 +355,17 @@ def test_lists_of_integers_are_integers(fields, given):
     bound = bind(Definition(**fields), {"query": [[1]], "key": [[1], [2]], "value": [[10**30], [2]], **given})
     assert bound.keep().tolist() == [[True, False]]
     assert bound.inputs["V"].tolist() == [[10**30], [2]]
+
+
+@pytest.mark.parametrize("mask", [np.eye(M)[:N] > 0, np.eye(M)[:N], np.eye(M, dtype=np.uint8)[:N], np.eye(M)[:N].tolist()])
+def test_a_keep_mask_holds_zeros_and_ones(mask):
+    fields = arrays(dropout_mask=np.broadcast_to(np.asarray(mask), (B, H, N, M)))
+    assert bind(Definition(dropout=True, dropout_p=0), fields).inputs["drop"].shape == (B, 3, 2, N, M)
+
+
+@pytest.mark.parametrize(("given", "shape"), [(np.ones(1), (1,)), (np.ones(()), ())])
+def test_the_gradient_of_a_parameter_has_its_shape_with_one_head_too(given, shape):
+    fields = {name: np.ones((1, 1, 2, 2)) for name in ("query", "key", "value")}
+    for definition in (Definition(score="s - a*(i - j)", params={"a": "head"}), Definition(score="s - a*(i - j)")):
+        bound = bind(definition, {**fields, "a": given})
+        assert unbind(bound, "da", np.array(2.0))[1].shape == shape

@@ -13,7 +13,7 @@ import sympy as sp
 
 from symattn.api import Attention
 from symattn.definition import Definition
-from symattn.errors import DefinitionError, GrammarError
+from symattn.errors import DefinitionError, GrammarError, LimitError
 from symattn.fields import RESERVED
 from symattn.indexed import indices, size, tensor
 from symattn.program import Program
@@ -137,6 +137,7 @@ def test_a_wrong_value_says_what_is_allowed(field, given, says):
         ({"score": "s*t", "heads": 3, "params": {"t": [1, 2]}}, "3 heads"),
         ({"softcap": "t", "heads": 2, "params": {"t": [1, 2]}}, "one number"),
         ({"softcap": "t", "params": {"t": -1}}, "positive"),
+        ({"dropout": True, "dropout_p": "t", "params": {"t": 1}}, "below 1"),
     ],
 )
 def test_contradictions_are_refused(says, why):
@@ -274,7 +275,7 @@ def test_discrete_inputs_and_inputs_with_gradients():
 def test_the_batch_index_of_a_text_needs_a_batch():
     d = Definition(score="s*b")
     assert "b" in str(d.program(batch=True)["Z"].expr)
-    with pytest.raises(DefinitionError, match="batch=True"):
+    with pytest.raises(DefinitionError, match=r"depends on the batch index b, .* arrays of shape \(B, H, n, d\)"):
         d.program()
 
 
@@ -295,3 +296,11 @@ def test_the_signature_shows_every_field_with_its_default():
         shown = inspect.signature(cls).parameters
         assert {name: p.default for name, p in shown.items()} == {f.name: f.default for f in fields(Definition)}
     assert pickle.loads(pickle.dumps(Attention(softcap=3, causal=True))) == Attention(softcap=3, causal="top-left")
+
+
+@pytest.mark.parametrize("field", ["causal", "window", "window_alignment", "prefix", "heads", "kv_heads"])
+@pytest.mark.parametrize("value", [2**41, "9" * 20, "9" * 6000])
+def test_integers_have_a_limit(field, value):
+    with pytest.raises(LimitError, match=f"{field} is an integer of at most"):
+        Definition(**{field: value})
+    assert read_field("causal", -(2**40)) == -(2**40)

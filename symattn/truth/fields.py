@@ -47,7 +47,7 @@ def check_outputs(definition: Definition, wanted: Iterable[str]) -> None:
     Traceback (most recent call last):
     symattn.errors.UnknownNameError: there is no output 'wights'. Did you mean 'weights'?
     """
-    program, parameters = definition.program(), definition.parameters
+    program, parameters = definition.program(batch=True), definition.parameters
     defined = [s.name for s in program]
     real = [n for n in program.inputs if n not in program.discrete]
     seeds = {field_of("d" + n, parameters) for n in program.outputs}

@@ -43,4 +43,4 @@ def test_the_ends_are_in_range() -> None:
     with pytest.raises(LimitError):
         checked_bits(1)
     assert float(by_mpmath.evaluate(PROGRAM, {"x": 3}, digits=1)["y"][()]) == 1
-    assert balls.evaluate(PROGRAM, {"x": 3}, bits=2)["y"][()] == 1
+    assert balls.evaluate(PROGRAM, {"x": 3}, bits=2)["y"][()].contains(1)
