@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -75,8 +76,9 @@ def _step(s: Step, style: Style) -> list[str]:
         out += ["", *_wrapped(s.remark)]
     if s.lines:
         out.append("")
+    beside = all(_fits(_formula(line_parts(x, style), "    "), visible(arrow(x.note))) for x in s.lines if x.note)
     for line in s.lines:
-        out += _formula(line_parts(line, style), "    ", visible(arrow(line.note)))
+        out += _noted(_formula(line_parts(line, style), "    "), visible(arrow(line.note)), beside)
         out += [f"    ⋮   {s.cut(line)}"] if line.row else []
     for g in s.grids:
         if not skipped(g, s.grids, _table(g, style, False, f"  {grid_title(g, style)} =") is not None):
@@ -84,7 +86,21 @@ def _step(s: Step, style: Style) -> list[str]:
     return out
 
 
-def _formula(parts: Sequence[Part], indent: str, note: str = "") -> list[str]:
+def _fits(lines: Sequence[str], note: str) -> bool:
+    """Whether there is room for a note beside a formula."""
+    return len(lines) == 1 and display_width(lines[0]) + display_width(note) + 3 <= WIDTH
+
+
+def _noted(lines: list[str], note: str, beside: bool) -> list[str]:
+    """A formula with its note: at the right margin, or above where that has no room for all notes of the step."""
+    if not note:
+        return lines
+    if beside:
+        return [lines[0] + " " * (WIDTH - display_width(lines[0]) - display_width(note)) + note]
+    return [f"    {note}:", *lines]
+
+
+def _formula(parts: Sequence[Part], indent: str) -> list[str]:
     head = parts[0].pieces[0].text
     lines = flow(parts, WIDTH - len(indent))
     out = []
@@ -94,11 +110,6 @@ def _formula(parts: Sequence[Part], indent: str, note: str = "") -> list[str]:
         out.append(f"{indent}{lead} {relation if not continued else ' '} {'  ' if continued else ''}{body}")
     if not lines:
         out.append(indent + head)
-    if note:
-        if len(out) == 1 and display_width(out[0]) + display_width(note) + 3 <= WIDTH:
-            out[0] = out[0] + " " * (WIDTH - display_width(out[0]) - display_width(note)) + note
-        else:
-            out = [f"{indent}{note}:", *out]
     return [piece for line in out for piece in _hard(line, indent + " " * (len(head) + 5))]
 
 
@@ -114,9 +125,17 @@ def _hard(line: str, indent: str) -> list[str]:
     """A line that is still too long, torn where it must be."""
     if display_width(line) <= WIDTH:
         return [line]
-    return textwrap.wrap(
+    torn = textwrap.wrap(
         line, WIDTH, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=False, replace_whitespace=False
     )
+    out = torn[:1]
+    for rest in torn[1:]:  # a sign goes with what it adds
+        sign = re.search(r" ([+-]) *$", out[-1])
+        if sign and display_width(rest) + 2 <= WIDTH:
+            out[-1] = out[-1][: sign.start()]
+            rest = f"{indent}{sign[1]} {rest[len(indent) :]}"
+        out.append(rest)
+    return out
 
 
 def grid_title(g: Grid, style: Style) -> str:

@@ -36,6 +36,9 @@ INDICES = frozenset("bkghijcefaup")
 SCRIPT = str.maketrans("E", "ℰ")
 BOLD = str.maketrans("1", "𝟏")
 
+NAME_IN_BRACKETS = re.compile(r"(?<![\w^])\((\w+(?:\^\(\w+\))?)\)\[")
+"""A name with a subscript, which LaTeX brackets before a second one: text has that one in brackets of its own."""
+
 _TOKEN = re.compile(r"\\([A-Za-z]+|.)|([{}_^&])|(\s+)|([^\\{}_^&\s])", re.DOTALL)
 
 
@@ -49,13 +52,16 @@ def unicode_math(latex: str, labels: bool = False) -> str:
 
     >>> unicode_math(r"S_{ij} = \frac{1}{\sqrt{d_k}} \sum_{c} Q_{ic} K_{jc} \quad\text{where } j \le i")
     'S[i,j] = 1/√d_k Σ_c Q[i,c] K[j,c]   where j ≤ i'
+    >>> unicode_math(r"(W_Q)_{ac} + (W_Q^{(h)})_{ac}"), unicode_math(r"\exp(x)_{i} P^{(h)}_{ij}")
+    ('W_Q[a,c] + W_Q^(h)[a,c]', 'exp(x)[i] P^(h)[i,j]')
     >>> unicode_math(r"dS = P \circ (dP - D \mathbf{1}^{\top})"), unicode_math(r"\frac{e^{S_{ij}}}{a + b}")
     ('dS = P ∘ (dP - D 𝟏ᵀ)', 'e^S[i,j]/(a + b)')
     """
     reader = _Reader([m.groups() for m in _TOKEN.finditer(latex)], labels)
     out = reader.until(None)
     out = re.sub(r"(?<! ) {2}(?! )", " ", re.sub(r" {3,}", "   ", out))
-    return re.sub(r"(?<=[(\[]) +| +(?=[)\]])", "", out).strip()
+    out = re.sub(r"(?<=[(\[]) +| +(?=[)\]])", "", out).strip()
+    return NAME_IN_BRACKETS.sub(r"\1[", out)
 
 
 def is_simple(body: str) -> bool:

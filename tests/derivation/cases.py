@@ -1,4 +1,4 @@
-"""The derivation of every variant of the catalogue with its gradient, made once for all tests."""
+"""What several tests derive: every variant of the catalogue with its gradient, and an example with two heads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ from functools import cache
 
 from symattn.derivation import Derivation, derive
 from symattn.variants import CATALOGUE
+
+TWO_HEADS = b"""
+tokens = ["the", "cat", "sat", "on", "mat"]
+W_Q = [[1, 0.5, 0.25, 1], [0, 1, 1, 0], [2, 1, 0, 1]]
+W_K = [[1, 0, 0.1, 1], [0.5, 1, 1, 0.3], [1, 1, 0, 1]]
+W_V = [[1, 0, 0, 1], [0, 1, 1, 0.5], [1, 2, 0, 1]]
+W_O = [[1, 0], [0, 1], [1, 2], [3, 1]]
+grad_out = [[1, 0], [0, 1], [0.5, 1], [0, 0.75], [1, 1]]
+[embedding]
+the = [1, 0, 3]
+cat = [2, 0.5, 1]
+sat = [0.3, 4, 0]
+on = [0, 2, 4]
+mat = [1, 0.1, 0.2]
+[definition]
+heads = 2
+causal = "top-left"
+"""
 
 
 @cache

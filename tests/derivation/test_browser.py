@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from symattn.derivation import derive, examples
+from tests.derivation.cases import TWO_HEADS
 
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
 FLAGS = (
@@ -25,23 +26,6 @@ onload = () => {{
   }});
   document.getElementById('said').textContent = widths.join(' ');
 }}</script>"""
-TWO_HEADS = b"""
-tokens = ["the", "cat", "sat", "on", "mat"]
-W_Q = [[1, 0.5, 0.25, 1], [0, 1, 1, 0], [2, 1, 0, 1]]
-W_K = [[1, 0, 0.1, 1], [0.5, 1, 1, 0.3], [1, 1, 0, 1]]
-W_V = [[1, 0, 0, 1], [0, 1, 1, 0.5], [1, 2, 0, 1]]
-W_O = [[1, 0], [0, 1], [1, 2], [3, 1]]
-grad_out = [[1, 0], [0, 1], [0.5, 1], [0, 0.75], [1, 1]]
-[embedding]
-the = [1, 0, 3]
-cat = [2, 0.5, 1]
-sat = [0.3, 4, 0]
-on = [0, 2, 4]
-mat = [1, 0.1, 0.2]
-[definition]
-heads = 2
-causal = "top-left"
-"""
 LONG = b"X = [[1, 2], [3, 4]]\ndigits = 120\ntitle = '" + b"w" * 150 + b"'\n[definition]\nsoftcap = 3\nscore = 's + tanh(s)/3'"
 
 

@@ -13,7 +13,7 @@ from symattn.definition import Definition
 from symattn.derivation import Derivation, derive, examples
 from symattn.derivation.escaping import display_width
 from symattn.derivation.html import math
-from tests.derivation.cases import variants
+from tests.derivation.cases import TWO_HEADS, variants
 from tests.support import require_program
 
 HOSTILE = [
@@ -314,6 +314,22 @@ def test_text_of_every_variant_fits() -> None:
         text = d.to_text()
         assert max(map(display_width, text.splitlines())) <= 80
         assert "\\" not in text and "{" not in text
+
+
+def test_notes_stand_beside_all_lines_of_a_step_or_above_all() -> None:
+    page = derive(example=examples.parse(TWO_HEADS, "two heads"), gradient=True).to_text()
+    for part in page.split("\n---"):
+        beside = len(re.findall(r"(?m)\S {3,}\w+ → \w+$", part))
+        above = len(re.findall(r"(?m)^ {4}\w+ → \w+:$", part))
+        assert not (beside and above)
+    assert "mat → the:" in page and re.search(r" {3,}mat → the\n", page)
+    assert not re.search(r"(?m) [+-]$", page) and re.search(r"(?m)^ +\+ \S+.*\)/√2$", page)
+
+
+def test_a_name_is_not_bracketed_before_its_subscripts() -> None:
+    page = made("two-words", True).to_text()
+    assert "Q[i,c] = Σ_a X[i,a] W_Q[a,c]" in page and "dX_Q[p,a] = Σ_c dQ[p,c] W_Q[a,c]" in page
+    assert not re.search(r"\(\w+\)\[", page)
 
 
 # --- JSON and notebooks

@@ -12,7 +12,7 @@ from tests.derivation.cases import variants
     ("latex", "text"),
     [
         (r"R = Q K^{\top}", "R = Q Kᵀ"),
-        (r"(W_Q)_{ac}", "(W_Q)[a,c]"),
+        (r"(W_Q)_{ac}", "W_Q[a,c]"),
         (r"S = \frac{Q K^{\top}}{\sqrt{d_k}}", "S = Q Kᵀ/√d_k"),
         (r"P_{ij} = \frac{\exp(S_{ij})}{\sum_{j'} \exp(S_{ij'})}", "P[i,j] = exp(S[i,j])/(Σ_j' exp(S[i,j']))"),
         (r"dS = P \circ (dP - D\mathbf{1}^{\top})", "dS = P ∘ (dP - D𝟏ᵀ)"),
