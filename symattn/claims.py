@@ -12,7 +12,7 @@ import sympy as sp
 from symattn.derivative import backward
 from symattn.errors import LimitError, NotDifferentiableError, ProofError
 from symattn.facts import knowing
-from symattn.indexed import Tensor, all_reads, name_of, reads, subscripts_of
+from symattn.indexed import Tensor, all_reads, condition_text, conjuncts, name_of, reads, subscripts_of
 from symattn.normalform import NormalForm
 from symattn.program import Program, Statement
 
@@ -70,7 +70,21 @@ def _prove(program: Program) -> None:
     for s in read:
         target = gradient.program[gradient.gradients[s.name]].target
         if not any(_vanishes(knowing(program, gradient.program, gradient.seeds, frozen=f), target) for f in (free, ())):
-            raise ProofError(f"{s.name} is range_only, but the outputs are not proved to be independent of its value")
+            raise ProofError(
+                f"{s.name} is range_only, but the outputs are not proved to be independent of its value{_advice(program)}"
+            )
+
+
+def _advice(program: Program) -> str:
+    """What can be done about it: the conditions that may be too hard for a proof, and how to give them otherwise."""
+    hard = {c for s in program for c in conjuncts(s.where) if isinstance(c, (sp.And, sp.Or, sp.Not)) or c.atoms(sp.Function)}
+    if not hard:
+        return ""
+    return (
+        ". A gradient needs this proof, a value does not. What stands in its way may be the condition "
+        + "; ".join(sorted(condition_text(c) for c in hard))
+        + ": write it as comparisons joined by 'and', or give the mask as a boolean array"
+    )
 
 
 def _vanishes(form: NormalForm, target: Tensor) -> bool:
@@ -81,7 +95,7 @@ def _vanishes(form: NormalForm, target: Tensor) -> bool:
 
 
 def _independent(cut: Program, claimed: set[str]) -> frozenset[str]:
-    """The statements that read no claimed tensor, directly or through others: what they hold need not be known for most proofs."""
+    """The statements that read no claimed tensor, directly or through others: most proofs need not know what they hold."""
     live = set(claimed)
     for s in cut:
         if s.needs & live:

@@ -12,6 +12,7 @@ from symattn.program import tensor as T
 from tests.programs import ATTENTION, DIMS, OTHER, attention, e, i, j, k, m, n
 
 ROW = sp.Ne(T("M", i, j), 0)
+QUERY = sp.Ne(T("M", i), 0)
 
 
 def uniform() -> Program:
@@ -46,6 +47,14 @@ def test_row_maxima_are_proved(name):
         attention(sp.And(sp.Le(j, i + m - n), sp.Or(sp.Lt(i - j, 4), ROW)), lse="e"),
         attention(score=lambda s, q: s + T("bias", i, j), sink=True),
         attention(sp.And(sp.Le(i - j, 3), sp.Le(j, i + m - n), sp.Le(j, i + m - n + 1)), lse="e"),
+        attention(QUERY, sink=True, lse="e"),
+        attention(sp.Eq(T("M", i), 0), sink=True, lse=2),
+        attention(sp.And(sp.Ge(i, 1), sp.Le(j, i)), sink=True, lse="e"),
+        attention(sp.Or(sp.Eq(i, 0), sp.Eq(T("M", i), 0)), sink=True, lse="e"),
+        # where the sum has no key the sink alone is divided by, and that is as homogeneous
+        attention(sink=True).with_statements([replace(s, where=QUERY) if s.name == "r" else s for s in attention(sink=True)]),
+        attention(sp.Lt(sp.Abs(i - j), 2), sink=True, lse="e"),
+        attention(sp.Ge(sp.Max(i - j, j - i), 2), lse="e"),
     ],
 )
 def test_more_of_them(program):
@@ -68,6 +77,19 @@ WRONG = {
     "the maximum without base 2": with_lse(T("m", i) + sp.log(T("l", i)) / sp.log(2)),
     "masked, without the maximum": with_lse(sp.log(T("l", i)), where=ROW),
     "a sink that does not see the maximum": damaged(attention(sink=True), "l", lambda x: T("r", i) + sp.exp(T("sink"))),
+    "a query's mask, a sink that does not see the maximum": damaged(
+        attention(QUERY, sink=True), "l", lambda x: T("r", i) + sp.exp(T("sink"))
+    ),
+    "a query's mask and a sink, log-sum-exp without the maximum": with_lse(sp.log(T("l", i)), where=QUERY, sink=True),
+    "a query's mask and a sink, weights divided twice": damaged(
+        attention(QUERY, sink=True), "P", lambda x: T("E", i, j) / T("l", i) ** 2
+    ),
+    "a query's mask that the sum alone has, weights without division": damaged(
+        attention(sink=True).with_statements([replace(q, where=QUERY) if q.name == "r" else q for q in attention(sink=True)]),
+        "P",
+        lambda x: T("E", i, j),
+    ),
+    "a query's mask, and a sum that is 1 outside it": damaged(attention(QUERY, sink=True, lse="e"), "l", lambda x: T("r", i) + 1),
     "weights without division": damaged(attention(), "P", lambda x: T("E", i, j)),
     "weights divided twice": damaged(attention(), "P", lambda x: T("E", i, j) / T("l", i) ** 2),
     "an extra term in the divisor": damaged(attention(), "P", lambda x: T("E", i, j) / (T("l", i) + 1)),
@@ -106,3 +128,11 @@ def test_the_message_names_the_tensor():
 
 def test_without_claims_there_is_nothing_to_prove():
     prove_range_only(OTHER["product"].program)
+
+
+def test_the_message_says_what_to_do_about_conditions():
+    where = sp.Or(sp.Lt(sp.Abs(i - j), 2), sp.Eq(j, 0))
+    with pytest.raises(
+        ProofError, match=r"^m is range_only.*the condition .*Abs\(i - j\) < 2.* give the mask as a boolean array"
+    ):
+        prove_range_only(with_lse(sp.log(T("l", i)), where=where))

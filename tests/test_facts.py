@@ -7,7 +7,7 @@ from symattn.facts import knowing, opaque_names, sums, supports
 from symattn.normalform import SumOver
 from symattn.program import Program, Statement
 from symattn.program import tensor as T
-from tests.programs import ATTENTION, CASES, DIMS, attention, c, i, j, k, m, n
+from tests.programs import ATTENTION, CASES, DIMS, attention, c, i, j, k, m, n, t
 
 X, P = T("x", i), T("P", i, j)
 
@@ -95,3 +95,34 @@ def test_subscripts_that_the_program_reads_are_in_range():
 def test_dims_of_the_program_hold():
     form = knowing(attention())
     assert form.dims[i] == n and form.dims[j] == m and k in form.dims and c in form.dims and X not in form.dims
+
+
+def test_what_a_total_is_outside_the_conditions_of_its_sum():
+    one, total = sp.exp(T("sink") - T("m", i)), T("l", i)
+    for inside, outside in ((sp.Ne(T("M", i), 0), sp.Eq(T("M", i), 0)), (sp.Ge(i, 1), sp.Eq(i, 0))):
+        form = knowing(attention(inside, sink=True))
+        assert form.equal(SumOver(one / total, i, where=outside), SumOver(sp.S.One, i, where=outside))
+        assert form.equal(SumOver(total**2 / one, i, where=outside), SumOver(one, i, where=outside))
+        assert not form.equal(SumOver(one / total, i, where=inside), SumOver(sp.S.One, i, where=inside))
+        assert not form.equal(SumOver(one / total, i), SumOver(sp.S.One, i))
+        assert not form.equal(SumOver(one / total, i, where=outside), sp.S.Zero)
+        assert not form.equal(SumOver(1 / total, i, where=outside), SumOver(one, i, where=outside))
+        assert not knowing(attention(sink=True)).equal(
+            SumOver(one / total, i, where=outside), SumOver(sp.S.One, i, where=outside)
+        )
+
+
+def test_sums_over_a_distance():
+    P = T("P", i, j)
+    near = lambda k, x=i - j: sp.Lt(sp.Abs(x), k)
+    dims = {k: n, t: m}
+    form = knowing(attention(near(2), sink=True))
+    total = SumOver(1 - sp.exp(T("sink") - T("m", i)) / T("l", i), i)
+    assert form.equal(SumOver(P, i, j, where=near(2)), total)
+    assert form.equal(SumOver(P, i, j, where=sp.Lt(sp.Max(j - i, i - j), 2)), total) is False  # true, and not seen
+    assert form.equal(SumOver(P, i, j, where=near(3)), total)  # P is 0 there
+    body, form = T("U", i, j), knowing(attention(dims=dims))
+    right = SumOver(body, i, j, where=near(2))
+    assert form.equal(SumOver(body.xreplace({i: k, j: t}), k, t, where=near(2, t - k)), right)
+    for wrong in (near(3), near(1), near(2, i + j), near(2, i - 2 * j), near(2, i - j + 1), sp.Ge(sp.Abs(i - j), 2)):
+        assert not form.equal(SumOver(body, i, j, where=wrong), right)
