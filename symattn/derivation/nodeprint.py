@@ -153,10 +153,15 @@ class _Printer(ABC):
     def brackets(self, body: str) -> str:
         return f"({body})"
 
+    def term(self, node: Node, sign: int, first: bool) -> str:
+        """A term of a sum; a negative number has brackets, except where the sum begins with it."""
+        begins = first and sign > 0 and isinstance(node, (Num, Rounded))
+        return self.at(node, SUM if begins else PRODUCT)
+
     def sum(self, node: Sum) -> tuple[str, int]:
         parts: list[str] = []
         for sign, term in node.terms:
-            body = self.at(term, PRODUCT)
+            body = self.term(term, sign, first=not parts)
             parts.append(("- " if sign < 0 else "+ ") + body if parts else ("-" if sign < 0 else "") + body)
         return " ".join(parts), SUM
 
@@ -164,7 +169,7 @@ class _Printer(ABC):
         if isinstance(node, Sum) and (len(node.terms) > 1 or node.terms[0][0] > 0):
             found = []
             for k, (sign, term) in enumerate(node.terms):
-                body = self.at(term, PRODUCT)
+                body = self.term(term, sign, first=not k)
                 found.append((("- " if sign < 0 else "+ ") if k else "-" if sign < 0 else "") + body)
             return found
         if (

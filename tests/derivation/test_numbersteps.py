@@ -33,6 +33,12 @@ HALF, MINUS = number(Fraction(1, 2)), number(-3)
         (TEN, r"\frac{10}{\sqrt{3}}", "10/√3"),
         (Apply("exp", (TEN,)), r"e^{10/\sqrt{3}}", "e^(10/√3)"),
         (Sum(((1, product([number(2), MINUS])), (-1, MINUS))), r"2 \cdot (-3) - (-3)", "2·(-3) - (-3)"),
+        (Sum(((1, MINUS), (-1, MINUS))), "-3 - (-3)", "-3 - (-3)"),
+        (
+            Product((HALF, Sum(((1, Rounded("-0.5", ev.ONE)), (1, MINUS))))),
+            r"\frac{1}{2} \cdot (-0.5 + (-3))",
+            "1/2·(-0.5 + (-3))",
+        ),
         (Product((HALF, MINUS)), r"\frac{1}{2} \cdot (-3)", "1/2·(-3)"),
         (Product((number(3), HALF)), r"3 \cdot \frac{1}{2}", "3·(1/2)"),
         (Power(HALF, number(2)), r"{\left(\frac{1}{2}\right)}^{2}", "(1/2)^2"),
