@@ -240,7 +240,9 @@ def _row(found: Softmax, printer: Printer, score: sp.Expr, bound: sp.Symbol) -> 
     kept = [c.xreplace(table) for c in conjuncts(found.exponential.where) if c.has(found.over)]
     below = conditions_of(sp.And(*kept, evaluate=False), printer) if kept else ()
     plain = len(kept) == 1 and isinstance(kept[0], sp.core.relational.Relational) and kept[0].lhs == bound
-    under = below[0] if plain else rf"{printer.tex(bound)} :{printer.style.thin}{', '.join(below)}" if below else printer.tex(bound)
+    under = printer.tex(bound)
+    if below:
+        under = below[0] if plain else f"{under} :{printer.style.thin}{', '.join(below)}"
     return " + ".join([*beside, rf"\sum{script('_', under)} \exp{bracket(printer.tex(score.xreplace(table)))}"])
 
 

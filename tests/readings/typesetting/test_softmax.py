@@ -124,9 +124,8 @@ def test_definitions(base):
     assert found.helpers == ("m", "E", "l")
     assert softmax_form(p, found) == r"P^{(h)} = \operatorname{softmax}(S^{(h)})"
     assert softmax_form(p, found, lse=True) == rf"L^{{(h)}} = {log}(\exp(S^{{(h)}})\mathbf{{1}})"
-    assert (
-        softmax_form(p, found, "index", batch="h") == r"P^{(h)}_{ij} = \frac{\exp(S^{(h)}_{ij})}{\sum_{j' \le i} \exp(S^{(h)}_{ij'})}"
-    )
+    want = r"P^{(h)}_{ij} = \frac{\exp(S^{(h)}_{ij})}{\sum_{j' \le i} \exp(S^{(h)}_{ij'})}"
+    assert softmax_form(p, found, "index", batch="h") == want
 
 
 def test_a_score_of_three_axes_has_no_matrix_form():
