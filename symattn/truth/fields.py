@@ -13,6 +13,7 @@ import sympy as sp
 from symattn import formats
 from symattn.adjoint import adjoint
 from symattn.binding import Bound, bind, unbind
+from symattn.defined import refuse_undefined
 from symattn.definition import Definition
 from symattn.errors import InputValueError, UnknownNameError, nearest
 from symattn.fields import field_of, public_fields
@@ -123,6 +124,8 @@ def truth_of(
 
     Raises
     ------
+    InputValueError
+        Where a score has no value, see :func:`symattn.defined.refuse_undefined`.
     SymattnError
         As :func:`symattn.binding.bind` and :func:`symattn.truth.truth` do.
 
@@ -134,6 +137,7 @@ def truth_of(
     gradient = any(fields.get(f) is not None for f in ("grad_out", "grad_lse"))
     program = with_gradient(bound.program) if gradient else bound.program
     inputs = with_seeds(bound) if gradient else bound.inputs
+    refuse_undefined(program, inputs, bound.sizes)
     evaluate: Callable[..., dict[str, Enclosure]] = truth
     given = {n: inputs[n] for n in program.inputs}
     found = evaluate(program, given, digits=digits, bits=bits, decide=decide, max_bits=max_bits, sizes=bound.sizes)

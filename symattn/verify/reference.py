@@ -18,6 +18,7 @@ import numpy as np
 from symattn import formats
 from symattn.arithmetic import Arithmetic
 from symattn.binding import Bound, bind, unbind
+from symattn.defined import refuse_undefined
 from symattn.definition import Definition
 from symattn.errors import DefinitionError
 from symattn.fields import BY_LETTER, field_of
@@ -58,6 +59,8 @@ class Reference:
 
     def __post_init__(self) -> None:
         self.bound: Bound = bind(self.definition, self.fields)
+        whole = with_gradient(self.bound.program) if "grad_out" in self.fields else self.bound.program
+        refuse_undefined(whole, self.bound.inputs, self.bound.sizes)
         self.definition = self.bound.definition
         self.call = Call(self.definition, {k: np.asarray(v) for k, v in self.fields.items()})
 
