@@ -30,10 +30,11 @@ def _each(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _narrow(x: Any) -> Any:
-    """Fractions that are integers become integers."""
+    """Fractions that are integers become integers, of Python where 64 bits do not hold them."""
     a = np.asarray(x)
     if a.dtype == object and all(Fraction(v).denominator == 1 for v in a.ravel().tolist()):
-        return a.astype(np.int64)
+        whole = np.asarray(np.frompyfunc(int, 1, 1)(a), dtype=object)
+        return whole.astype(np.int64) if all(abs(v) < 2**62 for v in np.ravel(whole).tolist()) else whole
     return a
 
 

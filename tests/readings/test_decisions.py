@@ -104,6 +104,9 @@ def test_undefined_is_kept_apart_from_false() -> None:
 def test_large_powers_do_not_wrap_around() -> None:
     right = [[int(x**40 < 3**y * 10**19) for y in range(4)] for x in range(5)]
     assert kept("numpy", i**40 < 3**j * sp.Integer(10) ** 19, 5, 4) == right
+    assert kept("numpy", i**1000 < 2**j, 3, 4) == [[int(x**1000 < 2**y) for y in range(4)] for x in range(3)]
+    assert kept("numpy", i**1000 < 2, 3, 1) == [[1], [1], [0]]
+    assert kept("numpy", sp.floor(i**300 / 7) > 10**30, 3, 1) == [[0], [0], [1]]
     assert kept("numpy", i**21 * 10**30 >= 10**30, 9, 1) == [[int(x > 0)] for x in range(9)]
 
 
@@ -132,3 +135,8 @@ def test_subscripts_hold_no_functions_and_no_division_by_zero() -> None:
     program = Program((Statement(tensor("x", i), tensor("u", 1 / i)),), {i: size("n")}, ("x",), {"u": (size("m"),)})
     with pytest.raises(InputValueError, match="divides by 0"):
         numpy.evaluate(program, {"u": [1.0, 2.0]}, sizes={"n": 2})
+
+
+def test_a_fraction_that_is_whole_is_an_integer_without_axes_too() -> None:
+    program = Program((Statement(tensor("x"), tensor("u", size("n") / 2)),), {}, ("x",), {"u": (size("m"),)})
+    assert numpy.evaluate(program, {"u": [1.0, 2.0, 3.0]}, sizes={"n": 4})["x"] == 3
