@@ -138,5 +138,6 @@ def test_subscripts_hold_no_functions_and_no_division_by_zero() -> None:
 
 
 def test_a_fraction_that_is_whole_is_an_integer_without_axes_too() -> None:
-    program = Program((Statement(tensor("x"), tensor("u", size("n") / 2)),), {}, ("x",), {"u": (size("m"),)})
-    assert numpy.evaluate(program, {"u": [1.0, 2.0, 3.0]}, sizes={"n": 4})["x"] == 3
+    middle = Statement(tensor("x"), tensor("u", size("n") / 2) * tensor("v", i), (i,))
+    program = Program((middle,), {i: size("n")}, ("x",), {"u": (size("m"),)})
+    assert numpy.evaluate(program, {"u": [1.0, 2.0, 3.0], "v": [0.0, 0, 0, 5]})["x"] == 15
