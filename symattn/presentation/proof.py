@@ -24,6 +24,9 @@ from symattn.program import Program, Statement, name_of, reads
 
 __all__ = ["changed_names", "proved", "verdict"]
 
+_STEPS = 4  # from the weights it is that many to the raw scores
+_TERMS = 2000  # a proof that needs more is not tried
+
 
 def changed_names(old: Sequence[Statement], new: Sequence[Statement]) -> tuple[str, ...]:
     """The names whose statements differ between two lists, made or left out included."""
@@ -31,13 +34,27 @@ def changed_names(old: Sequence[Statement], new: Sequence[Statement]) -> tuple[s
     return tuple(n for n in dict.fromkeys((*a, *b)) if a.get(n) != b.get(n))
 
 
-def _opaque(old: Sequence[Statement], common: frozenset[str], name: str) -> Iterator[frozenset[str]]:
-    """Which names to leave as they are, from nearly all to the fewest."""
+def _opaque(old: Sequence[Statement], common: frozenset[str], a: Statement, b: Statement) -> Iterator[frozenset[str]]:
+    """Which names to leave as they are, from nearly all to the fewest; those far from where ``a`` and ``b`` differ stay names."""
     never = frozenset(s.name for s in old if s.over and s.reduce != "sum") | frozenset(s.name for s in old if s.range_only)
-    yield (common | never) - {name}
-    yield (frozenset(s.name for s in old if s.over and s.name in common) | never) - {name}
+    differ = a.needs ^ b.needs if a.where == b.where else a.needs | b.needs
+    near = _near(old, differ)
+    yield (common | never) - {a.name}
+    yield (common | never) - {a.name, *(differ - never)}
+    far = common - near
+    yield (frozenset(s.name for s in old if s.over and s.name in common) | never | far) - {a.name}
     powers = [p for s in old for p in s.expr.atoms(sp.Pow) if p.exp.could_extract_minus_sign()]
-    yield (never | {name_of(x) for p in powers for x in reads(p.base)}) - {name}
+    yield (never | far | {name_of(x) for p in powers for x in reads(p.base)}) - {a.name}
+
+
+def _near(old: Sequence[Statement], names: frozenset[str]) -> frozenset[str]:
+    """The names that can be reached from ``names`` in a few steps, from a statement to what it reads."""
+    by_name = {s.name: s for s in old}
+    found, edge = set(names), set(names)
+    for _ in range(_STEPS):
+        edge = {n for e in edge if e in by_name for n in by_name[e].needs} - found
+        found |= edge
+    return frozenset(found)
 
 
 def _defined(s: Statement) -> sp.Expr:
@@ -86,8 +103,8 @@ def _logarithms_met(s: Statement, logs: Sequence[Statement]) -> Statement:
 def _same(a: Statement, b: Statement, everything: list[Statement], common: frozenset[str], program: Program) -> bool:
     if a.indices != b.indices or any(s.over and s.reduce != "sum" for s in (a, b)):
         return False
-    for opaque in _opaque(everything, common, a.name):
-        if NormalForm(everything, program.dims, opaque=opaque).equal(_defined(a), _defined(b)):
+    for opaque in _opaque(everything, common, a, b):
+        if NormalForm(everything, program.dims, opaque=opaque, limit=_TERMS).equal(_defined(a), _defined(b)):
             return True
     return False
 

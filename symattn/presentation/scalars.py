@@ -114,6 +114,8 @@ _SHAPES: tuple[Callable[[sp.Expr], sp.Expr], ...] = (
     lambda e: _sign_inside(_cancelled(e)),
     lambda e: _sign_inside(sp.factor(e)),
 )
+_CHEAP = _SHAPES[:2]
+_LONG = 100  # beyond so many operations nothing is cancelled or factored
 
 
 @lru_cache(maxsize=4096)
@@ -127,5 +129,6 @@ def tidy(expr: sp.Expr) -> sp.Expr:
     if not (expr.is_Add or expr.is_Mul or expr.is_Pow):
         return expr
     plain, back = _plain(expr)
-    shapes = [shape(plain).xreplace(back) for shape in _SHAPES]
+    cheap = plain.count_ops() > _LONG or any(p.exp.is_Integer and abs(p.exp) > _LONG for p in plain.atoms(sp.Pow))
+    shapes = [shape(plain).xreplace(back) for shape in (_CHEAP if cheap else _SHAPES)]
     return min(shapes, key=lambda e: (e.count_ops(), len(str(e))))
