@@ -196,7 +196,7 @@ class Subscripts:
                 if v.dtype == object:
                     even = np.asarray(_each(lambda q: Fraction(q).denominator == 1)(v), dtype=bool)
                     bad = either(bad, ~even)
-                    v = np.asarray(_each(math.floor)(v)).astype(np.int64)
+                    v = np.asarray(np.frompyfunc(math.floor, 1, 1)(v)).astype(np.int64)
                 outside = (v < 0) | (v >= length)
                 if np.any(outside):
                     bad = either(bad, outside)

@@ -141,3 +141,5 @@ def test_a_fraction_that_is_whole_is_an_integer_without_axes_too() -> None:
     middle = Statement(tensor("x"), tensor("u", size("n") / 2) * tensor("v", i), (i,))
     program = Program((middle,), {i: size("n")}, ("x",), {"u": (size("m"),)})
     assert numpy.evaluate(program, {"u": [1.0, 2.0, 3.0], "v": [0.0, 0, 0, 5]})["x"] == 15
+    with pytest.raises(InputValueError, match="looks outside"):
+        numpy.evaluate(program, {"u": [1.0, 2.0, 3.0], "v": [0.0, 0, 5]}, sizes={"n": 3})
