@@ -9,7 +9,8 @@ from functools import lru_cache
 
 import sympy as sp
 
-from symattn.derivative import backward
+from symattn.abstraction import abstracted
+from symattn.derivative import Transposed, backward
 from symattn.errors import LimitError, NotDifferentiableError, ProofError
 from symattn.facts import knowing
 from symattn.indexed import Tensor, all_reads, condition_text, conjuncts, name_of, reads, subscripts_of
@@ -63,13 +64,16 @@ def _prove(program: Program) -> None:
     for s in read:
         _refuse_hidden(s, cut)
     try:
-        gradient = backward(cut, [s.name for s in read])
+        todo = _derived(program, [s.name for s in read])
     except NotDifferentiableError as error:
         raise ProofError(f"range_only cannot be proved: {error}") from error
     free = _independent(cut, {s.name for s in read})
     for s in read:
-        target = gradient.program[gradient.gradients[s.name]].target
-        if not any(_vanishes(knowing(program, gradient.program, gradient.seeds, frozen=f), target) for f in (free, ())):
+        if not any(
+            _vanishes(knowing(p, g.program, g.seeds, frozen=f), g.program[g.gradients[s.name]].target)
+            for p, g in todo
+            for f in (free, ())
+        ):
             raise ProofError(
                 f"{s.name} is range_only, but the outputs are not proved to be independent of its value{_advice(program)}"
             )
@@ -85,6 +89,13 @@ def _advice(program: Program) -> str:
         + "; ".join(sorted(condition_text(c) for c in hard))
         + ": write it as comparisons joined by 'and', or give the mask as a boolean array"
     )
+
+
+def _derived(program: Program, claimed: list[str]) -> list[tuple[Program, Transposed]]:
+    """The program and its gradient by the claimed tensors: with long conditions held as one where there are any, then as it is."""
+    short = abstracted(program, program.dims, {})
+    todo = [program] if short == program.statements else [program.with_statements(short), program]
+    return [(p, backward(p.with_statements(s for s in p if not s.range_only), claimed)) for p in todo]
 
 
 def _vanishes(form: NormalForm, target: Tensor) -> bool:

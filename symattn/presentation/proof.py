@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import sympy as sp
 
+from symattn.abstraction import abstracted
 from symattn.normalform import NormalForm, SumOver
 from symattn.presentation.ballcheck import agree
 from symattn.presentation.presented import CHECKED, DROPPED, PROVED
@@ -76,6 +77,8 @@ def proved(old: Sequence[Statement], new: Sequence[Statement], program: Program)
     bool
         False means "not proved", which is not "false".
     """
+    names: dict[sp.Basic, str] = {}
+    old, new = abstracted(old, program.dims, names), abstracted(new, program.dims, names)
     before, after = {s.name: s for s in old}, {s.name: s for s in new}
     common = frozenset(before) & frozenset(after)
     everything = [*old, *(s for s in new if s.name not in common)]
