@@ -23,7 +23,7 @@ MANY = 8
 def abstracted(
     statements: Iterable[Statement], dims: Mapping[sp.Symbol, sp.Expr], names: dict[sp.Basic, str]
 ) -> tuple[Statement, ...]:
-    """The statements, each long condition replaced by one comparison with a tensor of its indices: the same for the same condition.
+    """The statements with each long condition replaced by one comparison, the same for the same condition.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ def _advice(program: Program) -> str:
 
 
 def _derived(program: Program, claimed: list[str]) -> list[tuple[Program, Transposed]]:
-    """The program and its gradient by the claimed tensors: with long conditions held as one where there are any, then as it is."""
+    """The program and its gradient by the claimed tensors: first with long conditions held as one, then as it is."""
     short = abstracted(program, program.dims, {})
     todo = [program] if short == program.statements else [program.with_statements(short), program]
     return [(p, backward(p.with_statements(s for s in p if not s.range_only), claimed)) for p in todo]

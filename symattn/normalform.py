@@ -29,7 +29,7 @@ from symattn.indexed import index, integer_symbols, name_of, reads, subscripts_o
 from symattn.program import Program, Statement
 from symattn.reduction import Reduction
 from symattn.sums import Contraction, Outside, SumOver, Support
-from symattn.terms import Term, canonical, over_one_denominator, vanishes
+from symattn.terms import Term, canonical, expanded, over_one_denominator, vanishes
 
 __all__ = ["Contraction", "NormalForm", "SumOver", "Support"]
 
@@ -280,7 +280,7 @@ class NormalForm:
             t = terms[0]
             if exponent.is_Integer or (t.coefficient.is_positive and len(t.atoms) == 1 and next(iter(t.atoms.values())) == 1):
                 return [Term(t.coefficient**exponent, {x: p * exponent for x, p in t.atoms.items()})]
-        inner = sp.expand(self.inline(base, given))
+        inner = expanded(self.inline(base, given), self.limit)
         if not isinstance(inner, sp.Add):
             return [Term(sp.S.One, {inner: exponent})]
         if not exponent.is_Integer:
@@ -309,7 +309,7 @@ class NormalForm:
     def _exponential(self, argument: sp.Expr, given: frozenset[sp.Basic]) -> list[Term]:
         """The exponential of a sum: the product of the exponentials, rational factors of the exponent being powers."""
         out: list[Term] = [Term(sp.S.One, {})]
-        for a in sp.Add.make_args(sp.expand(self.inline(argument, given, exponent=True))):
+        for a in sp.Add.make_args(expanded(self.inline(argument, given, exponent=True), self.limit)):
             number, rest = a.as_coeff_Mul()
             if not number.is_Rational:
                 number, rest = sp.S.One, a

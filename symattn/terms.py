@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import comb
 
 import sympy as sp
 
@@ -14,7 +15,7 @@ from symattn.conditions import serial
 from symattn.errors import LimitError
 from symattn.sums import SumOver
 
-__all__ = ["Term", "canonical", "over_one_denominator", "vanishes"]
+__all__ = ["Term", "canonical", "expanded", "over_one_denominator", "vanishes"]
 
 _LEAVES = 2000
 
@@ -107,6 +108,44 @@ def over_one_denominator(e: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         number, rest = -number, sp.expand(-rest)
     back = {d: f for f, d in table.items()}
     return number, rest.xreplace(back), below.xreplace(back)
+
+
+def expanded(e: sp.Expr, limit: int) -> sp.Expr:
+    """``e`` multiplied out.
+
+    Raises
+    ------
+    LimitError
+        When that may give more than ``limit`` terms.
+
+    >>> x, y = sp.symbols("x y")
+    >>> expanded((x + y) ** 2, 10)
+    x**2 + 2*x*y + y**2
+    >>> expanded((x + y) ** 20, 10)
+    Traceback (most recent call last):
+    ...
+    symattn.errors.LimitError: multiplied out this has more than 10 terms
+    """
+    if _terms(e, limit) > limit:
+        raise LimitError(f"multiplied out this has more than {limit} terms")
+    return sp.expand(e)
+
+
+def _terms(e: sp.Expr, limit: int) -> int:
+    """A bound of the number of terms of an expression that is multiplied out; anything beyond the limit where it is beyond."""
+    if isinstance(e, sp.Add):
+        return sum(_terms(a, limit) for a in e.args)
+    if isinstance(e, sp.Mul):
+        count = 1
+        for a in e.args:
+            count *= _terms(a, limit)
+            if count > limit:
+                break
+        return count
+    if isinstance(e, sp.Pow) and e.exp.is_Integer:
+        inner, n = min(_terms(e.base, limit), limit + 1), abs(int(e.exp))
+        return 1 if inner <= 1 else limit + 1 if n > limit else comb(inner + n - 1, n)
+    return max((_terms(a, limit) for a in e.args), default=1) if isinstance(e, sp.Function) else 1
 
 
 def vanishes(c: sp.Expr) -> bool:
