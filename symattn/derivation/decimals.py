@@ -6,9 +6,11 @@ on), or of nine and more digits before the point, is written with a power of ten
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 TALL = 10**8
+LOG = math.log10(2)
 
 
 def rounded(x: Fraction, places: int) -> int:
@@ -38,8 +40,12 @@ def exponent_of(x: Fraction) -> int:
     (-3, 2)
     """
     a = abs(x)
-    e = len(str(a.numerator)) - len(str(a.denominator))
-    return e if a >= Fraction(10) ** e else e - 1
+    e = round((a.numerator.bit_length() - a.denominator.bit_length()) * LOG)  # close: the loops take a step or two
+    while a >= Fraction(10) ** (e + 1):
+        e += 1
+    while a < Fraction(10) ** e:
+        e -= 1
+    return e
 
 
 def decimal(x: Fraction, digits: int) -> str:

@@ -10,10 +10,11 @@ import flint
 
 from symattn.derivation import exactvalue as ev
 from symattn.derivation.exactvalue import Exact
-from symattn.errors import UndecidedError
+from symattn.errors import LimitError, UndecidedError
 from symattn.readings.balls import NAMESPACE, ball, precision
 
 BITS = (64, 256, 1024, 4096)
+MOST_BITS = 40_000
 
 
 class Encloser:
@@ -88,15 +89,29 @@ class Encloser:
 def bounds(b: Any) -> tuple[Fraction, Fraction]:
     """Midpoint and radius of a ``flint.arb`` as fractions.
 
+    Raises
+    ------
+    LimitError
+        When they are too large to be written as fractions.
+    UndecidedError
+        When the enclosure is not finite.
+
     >>> bounds(flint.arb(0.5))
     (Fraction(1, 2), Fraction(0, 1))
     """
     if not b.is_finite():
         raise UndecidedError("an enclosure is not finite at this precision")
-    parts = []
+    parts: list[Fraction] = []
+    tiny = Fraction(0)
     for x in (b.mid(), b.rad()):
-        m, e = x.man_exp()
-        parts.append(Fraction(int(m)) * Fraction(2) ** int(e))
+        m, e = (int(v) for v in x.man_exp())
+        if m and e + m.bit_length() > MOST_BITS:
+            raise LimitError("it is larger than 10**12000")
+        if m and e < -2 * MOST_BITS:
+            tiny += Fraction(1, 2**MOST_BITS)  # more than what is left out
+            m = 0
+        parts.append(Fraction(m) * Fraction(2) ** e if m else Fraction(0))
+    parts[1] += tiny
     return parts[0], parts[1]
 
 

@@ -21,7 +21,7 @@ from symattn.derivation.nodeprint import Style, text
 from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum, children, tree
 from symattn.derivation.remarks import identity_factor
 from symattn.derivation.work import Worksheet
-from symattn.errors import UndecidedError
+from symattn.errors import LimitError, UndecidedError
 from symattn.indexed import all_reads, name_of, subscripts_of
 from symattn.program import Program, Statement
 from symattn.readings import balls
@@ -291,16 +291,26 @@ def decided(enclosure: Callable[[int], tuple[Fraction, Fraction]], digits: int, 
 
     Raises
     ------
+    LimitError
+        When the number is beyond what can be represented.
     UndecidedError
         When the enclosure does not decide it at the largest precision.
     """
+    last: tuple[Fraction, Fraction] | None = None
     for bits in BITS:
-        mid, rad = enclosure(bits)
+        try:
+            last = mid, rad = enclosure(bits)
+        except UndecidedError:
+            continue  # not finite with so few bits
+        except LimitError as error:
+            raise LimitError(f"the value at {what} is beyond what can be represented: {error}") from None
         found = enclosed_decimal(mid, rad, digits)
         if found is not None:
             return found
+    if last is None:
+        raise LimitError(f"the value at {what} is beyond what can be represented: no enclosure of it is finite")
     zero = fixed(Fraction(0), digits)
-    if {fixed(x, digits).lstrip("-") for x in (mid - rad, mid + rad)} == {zero}:
+    if {fixed(x, digits).lstrip("-") for x in (last[0] - last[1], last[0] + last[1])} == {zero}:
         return zero  # not told apart from 0, and 0 in every place that is printed
     raise UndecidedError(f"{what}: {digits} decimals are not decided at {BITS[-1]} bits")
 

@@ -111,7 +111,7 @@ class Worksheet:
             return value
         try:
             mid, rad = self.enclose.bounds(value, SETTLING_BITS)
-        except UndecidedError:
+        except (LimitError, UndecidedError):
             return value
         found = guess(mid, rad)
         return ev.rational(found) if found is not None and equals(value, found, self.full) else value
