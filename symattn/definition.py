@@ -7,7 +7,6 @@ table below, and :meth:`Definition.conventions` records every one of them for re
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import sympy as sp
 
-from symattn.errors import DefinitionError, UnknownFieldError, nearest
-from symattn.fields import RESERVED
+from symattn.contradictions import check_parameters, refuse_contradictions
+from symattn.errors import UnknownFieldError, nearest
 from symattn.grammar import parameters_of
 from symattn.grammarprint import write_value
 from symattn.indexed import Table
@@ -197,8 +196,8 @@ class Definition:
             object.__setattr__(self, "heads", self.kv_heads)
         if self.heads is not None and self.kv_heads is None:
             object.__setattr__(self, "kv_heads", self.heads)
-        _refuse_contradictions(self)
-        _check_parameters(self)
+        refuse_contradictions(self)
+        check_parameters(self)
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -289,68 +288,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, (str, sp.Basic)):
         return repr(write_value(value))
     return str(value) if isinstance(value, Fraction) else repr(value)
-
-
-def _refuse_contradictions(d: Definition) -> None:
-    """Fields that cannot hold together."""
-
-    def refuse(when: object, why: str) -> None:
-        if when:
-            raise DefinitionError(why)
-
-    if d.heads is not None and d.kv_heads is not None:
-        refuse(d.heads % d.kv_heads, f"kv_heads must divide heads, got heads={d.heads}, kv_heads={d.kv_heads}")
-    refuse(
-        d.cross and d.start == "qkv", "cross=True says which source K and V are projected from; with start='qkv' they are given"
-    )
-    refuse(d.mask_axes and not d.attn_mask, "mask_axes describes a given mask: set attn_mask to 'boolean' or 'additive'")
-    refuse(
-        d.attn_mask == "additive" and d.mask_polarity == "drop",
-        "mask_polarity is about boolean masks; in an additive mask -inf drops the key",
-    )
-    refuse(d.bias_axes and not d.bias, "bias_axes describes a given bias: set bias=True")
-    refuse(d.alibi_slopes != "given" and not d.alibi, f"alibi_slopes={d.alibi_slopes!r} needs alibi=True")
-    refuse(d.alibi_distance != "signed" and not d.alibi, f"alibi_distance={d.alibi_distance!r} needs alibi=True")
-    refuse(d.dropout_p is not None and not d.dropout, "dropout_p needs dropout=True (and a given keep-mask)")
-    if isinstance(d.dropout_p, Fraction):
-        refuse(not 0 <= d.dropout_p < 1, f"dropout_p is at least 0 and below 1, got {d.dropout_p}")
-    refuse(
-        d.sink and d.empty_row in ("nan", "uniform"),
-        f"empty_row={d.empty_row!r} contradicts sink=True: with a sink the denominator of an empty row is not 0, its output is 0",
-    )
-    if d.window is not None and d.window_counts == "keys":
-        refuse(d.window[0] == 0, "a window of 0 keys on the left is empty: window_counts='keys' counts the query's own position")
-    refuse(d.key_lengths and isinstance(d.causal, int), "with key_lengths causal is top-left or bottom-right, not a fixed offset")
-
-
-def _check_parameters(d: Definition) -> None:
-    """Names of parameters: none that a tensor has, none bound without being read, lists of the right length."""
-    used = {
-        "slope": d.alibi, "bias": d.bias, "sink": d.sink, "len": d.key_lengths, "drop": d.dropout, "p": d.dropout,
-        "doc": d.document, "tok": d.start == "tokens", "Emb": d.start == "tokens", "X": d.start != "qkv", "C": d.cross,
-        "WQ": d.start != "qkv", "WK": d.start != "qkv", "WV": d.start != "qkv", "WO": d.output_projection,
-    }  # fmt: skip
-    derived = {"d" + name for name in d.parameters} | {name + "_t" for name in (*d.parameters, *RESERVED)}
-    for name in d.parameters:
-        if name in derived:
-            raise DefinitionError(
-                f"{name!r} is the name of a gradient or a tangent and cannot be a parameter; choose another name"
-            )
-        if (name in RESERVED and used.get(name, True)) or re.fullmatch(r"d?[FW]\d+", name):
-            raise DefinitionError(
-                f"{name!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
-            )
-    for name, value in d.params.items():
-        if name not in d.parameters:
-            raise DefinitionError(f"params binds {name!r}, which nothing reads. {nearest(name, d.parameters)}")
-        if isinstance(value, tuple):
-            if len(value) != d.head_counts[0]:
-                raise DefinitionError(
-                    f"parameter {name} has {len(value)} values, one per head, and there are {d.head_counts[0]} heads"
-                )
-            if name in (d.softcap, d.prefix, d.dropout_p) or (d.scale is not None and name in parameters_of(d.scale)):
-                raise DefinitionError(f"parameter {name} is one number, not one per head")
-    if isinstance(d.softcap, str) and isinstance(d.params.get(d.softcap), Fraction) and d.params[d.softcap] <= 0:
-        raise DefinitionError(f"softcap is positive, got {d.softcap} = {d.params[d.softcap]}")
-    if isinstance(d.dropout_p, str) and isinstance(d.params.get(d.dropout_p), Fraction) and not 0 <= d.params[d.dropout_p] < 1:
-        raise DefinitionError(f"dropout_p is at least 0 and below 1, got {d.dropout_p} = {d.params[d.dropout_p]}")
