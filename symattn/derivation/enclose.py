@@ -12,6 +12,7 @@ from symattn.derivation import exactvalue as ev
 from symattn.derivation.exactvalue import Exact
 from symattn.errors import LimitError, UndecidedError
 from symattn.readings.balls import NAMESPACE, ball, precision
+from symattn.readings.specials import Special
 
 BITS = (64, 256, 1024, 4096)
 MOST_BITS = 40_000
@@ -53,6 +54,28 @@ class Encloser:
                 return 1 if b > 0 else -1
         raise UndecidedError(f"the sign of {value} is not decided at {BITS[-1]} bits")
 
+    def floor(self, value: Exact) -> int:
+        """The largest integer that is not above the value.
+
+        Raises
+        ------
+        UndecidedError
+            When the enclosure holds an integer and both sides of it at the largest precision.
+
+        >>> Encloser(lambda name, index: ev.ZERO).floor(ev.negate(ev.sqrt(ev.rational(2))))
+        -2
+        """
+        r = value.rational
+        if r is not None:
+            return r.numerator // r.denominator
+        for bits in BITS:
+            b = self.ball(value, bits)
+            with precision(bits):
+                found = b.floor().unique_fmpz() if b.is_finite() else None
+            if found is not None:
+                return int(found)
+        raise UndecidedError(f"the floor of {value} is not decided at {BITS[-1]} bits; it is an integer as far as these show")
+
     def bounds(self, value: Exact, bits: int) -> tuple[Fraction, Fraction]:
         """Midpoint and radius of the enclosure, exactly.
 
@@ -83,7 +106,11 @@ class Encloser:
             if (g, bits) not in self._known:
                 self._known[g, bits] = self._value(self.element(g.tensor, g.index), bits)
             return self._known[g, bits]
-        return NAMESPACE.functions[FUNCTIONS.get(g.name, g.name)](*(self._value(a, bits) for a in g.args))
+        args = [self._value(a, bits) for a in g.args]
+        if g.name == "floor":
+            return args[0].floor()
+        found = NAMESPACE.functions[FUNCTIONS.get(g.name, g.name)](*args)
+        return flint.arb(found.value) if isinstance(found, Special) else found
 
 
 def bounds(b: Any) -> tuple[Fraction, Fraction]:
@@ -99,7 +126,7 @@ def bounds(b: Any) -> tuple[Fraction, Fraction]:
     >>> bounds(flint.arb(0.5))
     (Fraction(1, 2), Fraction(0, 1))
     """
-    if not b.is_finite():
+    if isinstance(b, Special) or not b.is_finite():
         raise UndecidedError("an enclosure is not finite at this precision")
     parts: list[Fraction] = []
     tiny = Fraction(0)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from symattn.adjoint import adjoint
+from symattn.defined import refuse_undefined
 from symattn.definition import Definition
 from symattn.derivation.backorder import in_field_order
 from symattn.derivation.binding import changed_title, definition_of, inputs_of, refuse_empty_rows
@@ -23,7 +24,7 @@ from symattn.derivation.symbols import step_formulas
 from symattn.derivation.unicodemath import unicode_math
 from symattn.derivation.values import HEADS, VOCABULARY, Numbers
 from symattn.derivation.work import Worksheet
-from symattn.errors import DefinitionError, LimitError
+from symattn.errors import DefinitionError, FileFormatError, InputValueError, LimitError
 from symattn.grammarprint import write_value
 from symattn.presentation import Presented, present
 from symattn.program import Program, Statement
@@ -79,8 +80,8 @@ def derive(
     DefinitionError
         When ``form`` is none of the three, or the definition contradicts itself or the example.
     FileFormatError, InputValueError, UnknownNameError
-        When the example cannot be read or does not fit: shapes, or a query that sees no key where the definition says that this
-        is an error.
+        When the example cannot be read or does not fit: shapes, a query that sees no key where the definition says that this is
+        an error, or a score, a derivative of one or a condition that has no value.
     UndecidedError
         When a comparison of two irrational numbers that are equal would be needed.
 
@@ -97,14 +98,21 @@ def derive(
     definition = definition_of(example, definition) if example is not None else definition or Definition()
     definition = definition.replace(lse=lse)
     program = definition.program()
-    presented = present(program, adjoint(program)) if gradient else None
-    return _Engine(definition, program, presented, example, form, digits, show_max, title, about).derivation()
+    whole = adjoint(program) if gradient else program
+    presented = present(program, whole) if gradient else None
+    try:
+        return _Engine(definition, program, whole, presented, example, form, digits, show_max, title, about).derivation()
+    except InputValueError as why:
+        if example is None or str(why).startswith(f"{example.name}: "):
+            raise
+        raise FileFormatError(f"{example.name}: {why} (positions are counted from 0 here)") from why
 
 
 @dataclass(frozen=True)
 class _Engine:
     definition: Definition
     forward: Program
+    whole: Program
     presented: Presented | None
     example: Example | None
     form: str
@@ -191,6 +199,9 @@ class _Engine:
         reachable = computable(program, set(arrays))
         arrays = {n: a for n, a in arrays.items() if n in reachable.inputs}
         labels = {**self.words(), VOCABULARY: self.example.vocabulary}
+        backward = any(s.name not in self.forward for s in reachable)
+        checked = computable(self.whole, set(arrays)) if backward else self.forward
+        refuse_undefined(checked, arrays, {str(size): length for size, length in sizes.items()})
         if self.definition.empty_row == "error":
             refuse_empty_rows(self.example, Worksheet(reachable, arrays, sizes))
         return Numbers(reachable, arrays, sizes, style, self.places, self.example.follow, labels, inline)

@@ -13,6 +13,8 @@ from fractions import Fraction
 from itertools import product as cartesian
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import sympy as sp
 
 from symattn.derivation import exactvalue as ev
@@ -35,9 +37,11 @@ from symattn.derivation.numbersteps import (
 )
 from symattn.derivation.settle import equals, guess
 from symattn.errors import InputValueError, LimitError, UndecidedError
-from symattn.indexed import Tensor, integer_symbols, name_of, subscripts_of
-from symattn.numbers import exact_number
+from symattn.indexed import Tensor, condition_text, integer_symbols, name_of, subscripts_of
+from symattn.numbers import exact_array, exact_number
 from symattn.program import Program, Statement
+from symattn.readings.decisions import NO, OPEN, OUTSIDE, UNDEFINED, YES
+from symattn.readings.subscripts import Subscripts
 from symattn.readings.typesetting.ordering import Order, absorb_sign, gathered, is_negative, split_product
 
 Env = Mapping[sp.Symbol, int]
@@ -45,6 +49,7 @@ Env = Mapping[sp.Symbol, int]
 SHORT_TERMS = 2
 LONGEST_SUM = 2048
 SETTLING_BITS = 256
+JUMPING = ("Abs", "sign", "floor", "ceiling", "Mod", "Heaviside")
 
 
 class Worksheet:
@@ -85,6 +90,9 @@ class Worksheet:
         self.enclose = Encloser(self.full)
         self._full: dict[tuple[str, tuple[int, ...]], Exact] = {}
         self._tree: dict[tuple[str, tuple[int, ...]], Node] = {}
+        self._given = {n: exact_array(v) for n, v in inputs.items()}
+        self._whole: dict[str, npt.NDArray[np.int64] | None] = {}
+        self._subscripts = Subscripts(self._integers, self.sizes, self._given.get)
 
     def extent(self, a: sp.Symbol) -> int:
         """How many values the index ``a`` takes here."""
@@ -202,7 +210,9 @@ class Worksheet:
             return number(env[e] + self.origin if e in env else self.sizes[e])
         if e.is_Rational:
             return number(Fraction(int(e.p), int(e.q)))
-        if e in (sp.oo, -sp.oo, sp.nan):
+        if e is sp.E:
+            return Apply("exp", (number(1),))
+        if e in (sp.oo, -sp.oo, sp.nan, sp.zoo):
             return Num({sp.oo: ev.INFINITY, -sp.oo: ev.MINUS_INFINITY}.get(e, ev.NAN))
         if isinstance(e, sp.Add):
             content, rest = e.primitive()
@@ -217,15 +227,33 @@ class Worksheet:
             return self._power(s, e.base, e.exp, env)
         if isinstance(e, sp.exp):
             return Apply("exp", (self._node(s, e.args[0], env),))
+        if isinstance(e, sp.Piecewise):
+            taken = (v for v, condition in e.args if self.holds(condition, env))
+            return self._node(s, next(taken, sp.nan), env)
         args = [self._node(s, a, env) for a in e.args]
         if isinstance(e, (sp.Max, sp.Min)):
             return self._extreme(e.func.__name__, args)
-        name = "sqrt" if e.func.__name__ == "sqrt" else e.func.__name__
-        if name in ("Abs", "sign") and args[0].value.rational is None and not args[0].value.special:
-            way = self.enclose.sign(args[0].value)
-            value = ev.rational(way) if name == "sign" else args[0].value if way >= 0 else ev.negate(args[0].value)
-            return Apply(name, tuple(args), value)
-        return Apply(name, tuple(args))
+        name = e.func.__name__
+        return Apply(name, tuple(args), self._jumping(name, [a.value for a in args]))
+
+    def _jumping(self, name: str, args: Sequence[Exact]) -> Exact | None:
+        """The value of a function that has a jump or a corner, decided by enclosures; None for every other function."""
+        if name not in JUMPING or any(a.special for a in args):
+            return None
+        x = args[0]
+        if name in ("floor", "ceiling", "Mod"):
+            if name == "Mod" and self.enclose.sign(args[1]) == 0:
+                return ev.NAN
+            y = self.settled(ev.divide(x, args[1]) if name == "Mod" else ev.negate(x) if name == "ceiling" else x)
+            down = ev.rational(self.enclose.floor(y))
+            return down if name == "floor" else ev.negate(down) if name == "ceiling" else ev.add(x, self._minus(args[1], down))
+        way = self.enclose.sign(self.settled(x))
+        if name == "Heaviside":
+            return args[1] if way == 0 else ev.rational(int(way > 0))
+        return ev.rational(way) if name == "sign" else x if way >= 0 else ev.negate(x)
+
+    def _minus(self, a: Exact, b: Exact) -> Exact:
+        return ev.negate(ev.multiply(a, b))
 
     def _signed(self, s: Statement, e: sp.Expr, env: Env) -> tuple[int, Node]:
         return (-1, self._node(s, -e, env)) if is_negative(e) else (1, self._node(s, e, env))
@@ -267,22 +295,56 @@ class Worksheet:
         numbers = {a: sp.Integer(k) for a, k in env.items()}
         return self._node(self.program.statements[0], e.xreplace(numbers), {}).value
 
+    def _integers(self, name: str) -> npt.NDArray[np.int64] | None:
+        """An input as an array of integers where all its numbers are, else None."""
+        if name not in self._whole:
+            array = self._given.get(name)
+            values = [] if array is None else array.ravel().tolist()
+            whole = all(not isinstance(v, float) and v.denominator == 1 and abs(v) < 2**62 for v in values)
+            self._whole[name] = None if array is None or not whole else array.astype(np.int64)
+        return self._whole[name]
+
     def holds(self, condition: sp.Basic, env: Env) -> bool:
-        """Whether a condition holds at given indices.
+        """Whether a condition holds at given indices; on given numbers it is decided as in every reading.
 
         Raises
         ------
+        InputValueError
+            When it has no value (``1/(i - j) < 2`` where ``i = j``), or looks up a number out of range.
         UndecidedError
             When two irrational numbers are equal as far as enclosures can see.
         """
+        state = self._state(condition, env)
+        if state in (YES, NO):
+            return state == YES
+        at = ", ".join(f"{a}={env[a]}" for a in sorted(env, key=str) if a in integer_symbols(condition)) or "any point"
+        if state == UNDEFINED:
+            raise InputValueError(f"the condition `{condition_text(condition)}` has no value at {at}")
+        if state == OUTSIDE:
+            raise InputValueError(f"a look-up in the condition `{condition_text(condition)}` is out of range at {at}")
+        raise UndecidedError(f"the condition `{condition_text(condition)}` is not decided at {at}")
+
+    def _state(self, condition: sp.Basic, env: Env) -> int:
+        """The state of a condition: what it reads of the inputs is exact, what was computed is compared by enclosures."""
         if condition in (sp.true, sp.false):
-            return bool(condition)
-        if isinstance(condition, (sp.And, sp.Or)):
-            return (all if isinstance(condition, sp.And) else any)(self.holds(c, env) for c in condition.args)
+            return YES if condition else NO
         if isinstance(condition, sp.Not):
-            return not self.holds(condition.args[0], env)
+            state = self._state(condition.args[0], env)
+            return {YES: NO, NO: YES}.get(state, state)
+        if isinstance(condition, (sp.And, sp.Or)):
+            decisive = NO if isinstance(condition, sp.And) else YES
+            states = []
+            for c in sorted(condition.args, key=lambda c: not self._subscripts.decidable(c)):
+                states.append(self._state(c, env))
+                if states[-1] == decisive:
+                    return decisive
+            return OPEN if OPEN in states else max(states) if max(states) > YES else YES - decisive
+        if self._subscripts.decidable(condition):
+            axes = tuple(sorted((a for a in integer_symbols(condition) if a in env), key=str))
+            states_of = self._subscripts.states(condition, axes, tuple(map(self.extent, axes)))
+            return int(states_of[tuple(env[a] for a in axes)])
         a, b = (self._node_value(e, env) for e in condition.args)
-        return compare(condition, a, b, self.enclose)
+        return YES if compare(condition, a, b, self.enclose) else NO
 
 
 def compare(relation: sp.Basic, a: Exact, b: Exact, enclose: Encloser) -> bool:
