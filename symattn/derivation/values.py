@@ -183,7 +183,7 @@ class Numbers:
             mid, rad = bounds(self.enclosures(bits)[name][index])
             own, own_rad = bounds(self.sheet.enclose.ball(self.sheet.full(name, index), bits))
             assert abs(mid - own) <= rad + own_rad, f"{name}{list(index)}: the steps do not lead to the value of the program"
-            return mid, rad
+            return (mid, rad) if rad <= own_rad else (own, own_rad)  # a floor may be known by its exact value alone
 
         return decided(enclosure, digits, f"{name}[{self.style.counted(index)}]")
 

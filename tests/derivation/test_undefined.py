@@ -24,7 +24,7 @@ WAYS = [(False, ""), (True, ""), (True, SEED)]
 
 
 def derived(fields: str, gradient: bool = False, seed: str = "") -> Derivation:
-    example = examples.parse(f"{BASE}{seed}[definition]\nscale = 1\n{fields}".encode(), "x.toml")
+    example = examples.parse(f"{BASE}{seed}[definition]\n{fields}".encode(), "x.toml")
     return derive(example=example, gradient=gradient)
 
 
@@ -45,6 +45,8 @@ def cells(d: Derivation, name: str) -> list[list[str]]:
         "score = 'abs(exp(s) - 3)'",
         "score = 'max(exp(s), 2*s)'",
         "score = 'min(s, 1, i)'",
+        "score = 'floor(s*sqrt(2)/sqrt(d))'",
+        "scale = '1/sqrt(d)'\nscore = 'floor(s*sqrt(2))'",
     ],
 )
 def test_functions_and_jumps_are_written(fields: str, gradient: bool, seed: str) -> None:
@@ -61,14 +63,14 @@ def test_a_mask_with_a_function_keeps_what_it_says() -> None:
 
 
 def test_floors_are_whole_numbers() -> None:
-    assert cells(derived("score = 'floor(exp(s))'"), "Z") == [["2", "2", "3"], ["1", "8", "59"], ["2", "4", "10"]]
+    assert cells(derived("scale = 1\nscore = 'floor(exp(s))'"), "Z") == [["2", "2", "3"], ["1", "8", "59"], ["2", "4", "10"]]
 
 
 @pytest.mark.parametrize(("gradient", "seed"), WAYS)
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ("score = 'log(s - 5)'", "x.toml: Z: `log(R[i, j] - 5)` has no value at i=0, j=0"),
+        ("score = 'log(s - 5)'", "x.toml: Z: `log(S[i, j] - 5)` has no value at i=0, j=0"),
         ("score = 's/(j - 1)'", "x.toml: Z: `1/(j - 1)` has no value at i=0, j=1"),
         ("mask = '1/(i - j) < 2'", "x.toml: the condition `1/(i - j) < 2` has no value at i=2, j=2"),
         ("mask = '1/(i - j) < 2'\nempty_row = 'error'", "x.toml: the condition `1/(i - j) < 2` has no value at i=0, j=0"),
@@ -96,7 +98,8 @@ A, B = indices("i j")
 
 def sheet(expr: sp.Expr, where: sp.Basic = sp.true, **inputs: object) -> Worksheet:
     n, m = size("n"), size("m")
-    program = Program((Statement(tensor("Y", A, B), expr, where=where),), {A: n, B: m}, ("Y",), shapes=dict.fromkeys(inputs, (m,)))
+    shapes = dict.fromkeys(inputs, (m,))
+    program = Program((Statement(tensor("Y", A, B), expr, where=where),), {A: n, B: m}, ("Y",), shapes=shapes)
     return Worksheet(program, inputs, {n: 2, m: 3}, origin=0)
 
 
