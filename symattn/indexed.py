@@ -5,10 +5,14 @@ A read is ``sympy.Indexed`` (or a real symbol for a scalar); an index is an inte
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import sympy as sp
+
+from symattn.errors import ProgramError
 
 Tensor: TypeAlias = "sp.Indexed | sp.Symbol"
 
@@ -49,6 +53,24 @@ def name_of(x: Tensor) -> str:
 def subscripts_of(x: Tensor) -> tuple[sp.Expr, ...]:
     """The subscripts of a read or a target; empty for a scalar."""
     return tuple(x.indices) if isinstance(x, sp.Indexed) else ()
+
+
+def expression(e: Any) -> Any:
+    """A SymPy object as it is; a Python number as the SymPy number that it exactly is. Text is refused, never parsed.
+
+    Raises
+    ------
+    ProgramError
+        For anything else.
+
+    >>> expression(3), expression(0.5), expression(Fraction(1, 3))
+    (3, 1/2, 1/3)
+    """
+    if isinstance(e, sp.Basic):
+        return e
+    if isinstance(e, (int, Fraction)) or (isinstance(e, float) and math.isfinite(e)):
+        return sp.Rational(*e.as_integer_ratio())
+    raise ProgramError(f"an expression is made of SymPy objects and exact numbers, got {e!r} ({type(e).__name__})")
 
 
 def reads(expr: sp.Basic) -> tuple[Tensor, ...]:

@@ -25,7 +25,7 @@ import sympy as sp
 
 from symattn.conditions import Exists, normal_conditions
 from symattn.errors import LimitError, ProgramError
-from symattn.indexed import index, integer_symbols, name_of, reads, subscripts_of
+from symattn.indexed import expression, index, integer_symbols, name_of, reads, subscripts_of
 from symattn.program import Program, Statement
 from symattn.reduction import Reduction
 from symattn.sums import Contraction, Outside, SumOver, Support
@@ -67,7 +67,7 @@ class NormalForm:
     ProgramError
         When an index of a claim has no size.
 
-    >>> from symattn.indexed import indices, size, tensor
+    >>> from symattn.indexed import expression, indices, size, tensor
     >>> i, j, n, m = *indices("i j"), size("n"), size("m")
     >>> row = Statement(tensor("r", i), tensor("A", i, j) * tensor("x", j), (j,))
     >>> nf = NormalForm([row], {i: n, j: m})
@@ -114,7 +114,7 @@ class NormalForm:
 
     def is_zero(self, e: sp.Expr) -> bool:
         """Whether ``e = 0`` is proved for all sizes; raises LimitError where :meth:`equal` gives up."""
-        left = self._collected(self.expand(sp.sympify(e)), split=False)
+        left = self._collected(self.expand(expression(e)), split=False)
         if not left or self._splits_to_zero(list(left.values())):
             return True
         apart = [x for t in left.values() for x in self._reduction.apart(t)]
@@ -144,7 +144,7 @@ class NormalForm:
 
     def terms(self, e: sp.Expr, split: bool = False) -> dict[str, sp.Expr]:
         """The normal form: canonical term -> coefficient. With ``split``, conditions are taken apart into complements too."""
-        return {k: t.coefficient for k, t in self._collected(self.expand(sp.sympify(e)), split).items()}
+        return {k: t.coefficient for k, t in self._collected(self.expand(expression(e)), split).items()}
 
     def _collected(self, todo: list[Term], split: bool) -> dict[str, Term]:
         """Reduce all terms, and add up those with one canonical name."""

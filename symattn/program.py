@@ -27,6 +27,7 @@ from symattn.indexed import (
     all_reads,
     condition_text,
     conjuncts,
+    expression,
     index,
     indices,
     integer_symbols,
@@ -99,7 +100,7 @@ class Statement:
     aux: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "expr", sp.sympify(self.expr) if isinstance(self.expr, (int, float)) else self.expr)
+        object.__setattr__(self, "expr", expression(self.expr) if isinstance(self.expr, (int, float)) else self.expr)
         object.__setattr__(self, "over", tuple(self.over))
         if isinstance(self.where, bool):
             object.__setattr__(self, "where", sp.true if self.where else sp.false)

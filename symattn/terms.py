@@ -92,11 +92,11 @@ def _name(bound: Iterable[sp.Symbol], pieces: list[tuple[sp.Basic, str]], dims: 
             leaves += 1
             if leaves > _LEAVES:
                 raise LimitError(f"a product of {len(pieces)} factors is too symmetric to be brought to one form")
-            names = {a: f"_{c}:{serial(sp.sympify(dims[a]))}" for a, c in colour.items()}
+            names = {a: f"_{c}:{serial(dims[a])}" for a, c in colour.items()}
             return f"sum({','.join(sorted(names.values()))}) " + _line(pieces, names)
         return min(least(refine({**colour, a: colour[a] + "!"})) for a in classes[open_[0]])
 
-    return least(refine({a: serial(sp.sympify(dims[a])) for a in bound}))
+    return least(refine({a: serial(dims[a]) for a in bound}))
 
 
 def over_one_denominator(e: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:

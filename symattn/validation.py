@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symattn.errors import ProgramError
-from symattn.indexed import Tensor, all_reads, integer_symbols, name_of, reads, subscripts_of
+from symattn.indexed import Tensor, all_reads, expression, integer_symbols, name_of, reads, subscripts_of
 
 if TYPE_CHECKING:
     from symattn.program import Program, Statement
@@ -32,7 +32,7 @@ def checked_shapes(p: Program) -> dict[str, tuple[sp.Expr, ...]]:
     (n, d)
     """
     sizes = {a for v in p.dims.values() for a in v.free_symbols} | {
-        a for shape in p.shapes.values() for v in shape for a in sp.sympify(v).free_symbols
+        a for shape in p.shapes.values() for v in shape for a in expression(v).free_symbols
     }
     shapes = {k: tuple(sp.Integer(v) if isinstance(v, int) else v for v in shape) for k, shape in p.shapes.items()}
     will_define = {s.name: s for s in p.statements}

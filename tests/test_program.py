@@ -123,3 +123,15 @@ def test_a_shape_is_inferred_axis_by_axis_and_a_condition_may_reveal_it():
     assert Program((asked,), DIMS, ("y",)).shapes["x"] == (n,)
     with pytest.raises(ProgramError, match="axis 1 of E has size m"):
         Program((Statement(tensor("A", i, j), tensor("E", 0, j) * tensor("E", i, i)),), DIMS, ("A",))
+
+
+def test_numbers_become_exact_and_text_is_never_parsed():
+    from symattn.indexed import expression
+    from symattn.normalform import NormalForm
+
+    assert Statement(tensor("A", i), 0.5).expr == sp.Rational(1, 2)
+    for hostile in ("__import__('os').abort()", None, float("nan")):
+        with pytest.raises(ProgramError, match="SymPy objects and exact numbers"):
+            expression(hostile)
+    with pytest.raises(ProgramError, match="SymPy objects and exact numbers"):
+        NormalForm().is_zero("__import__('os').abort()")

@@ -34,7 +34,7 @@ def random_inputs(program: Program, sizes: dict[str, int], seed: int) -> dict[st
     table = {a: sp.Integer(sizes[a.name]) for a in program.sizes}
     out = {}
     for name in program.inputs:
-        v = np.empty(tuple(int(sp.sympify(n).xreplace(table)) for n in program.shapes[name]), dtype=object)
+        v = np.empty(tuple(int(n.xreplace(table)) for n in program.shapes[name]), dtype=object)
         for at in np.ndindex(*v.shape):
             if name in program.discrete:
                 v[at] = rng.randint(0, 1)

@@ -11,6 +11,7 @@ import numpy as np
 import sympy as sp
 
 from symattn.errors import UndecidedError
+from symattn.indexed import expression
 from symattn.numbers import Exact
 from symattn.program import Program
 from symattn.readings.balls import NAMESPACE as BALLS
@@ -64,7 +65,7 @@ def number(x: Exact) -> Any:
         return sp.Rational(x.numerator, x.denominator)
     if isinstance(x, float):
         return sp.nan if x != x else sp.oo if x > 0 else -sp.oo
-    return sp.sympify(x) if isinstance(x, int) else x
+    return expression(x) if isinstance(x, int) else x
 
 
 def compare(a: Any, b: Any) -> int | None:
@@ -73,7 +74,7 @@ def compare(a: Any, b: Any) -> int | None:
     >>> compare(sp.sqrt(2) + sp.sqrt(3), sp.sqrt(5 + 2 * sp.sqrt(6))), compare(sp.exp(1), sp.pi)
     (0, -1)
     """
-    a, b = sp.sympify(a), sp.sympify(b)
+    a, b = expression(a), expression(b)
     if a is sp.nan or b is sp.nan:
         return None
     if a == b:
@@ -104,7 +105,7 @@ def _test(accepts: Callable[[int], bool]) -> Callable[[Any, Any], bool]:
 
 
 def _div(a: Any, b: Any) -> Any:
-    return sp.nan if b == 0 else sp.sympify(a) / b
+    return sp.nan if b == 0 else expression(a) / b
 
 
 def _log(x: Any) -> Any:

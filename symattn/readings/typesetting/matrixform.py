@@ -89,7 +89,7 @@ class MatrixForm:
         table = {a: sp.Integer(v) for a, v in symbols.items()}
         numbers = dict(symbols)
         for a in self.statement.domain:
-            extent = sp.sympify(self.program.dims[a]).xreplace(table)
+            extent = self.program.dims[a].xreplace(table)
             if not extent.is_Integer:
                 raise ShapeError(f"the size {extent} of the index {a} is not visible in the arrays; give it in `sizes`")
             numbers[a] = int(extent)
