@@ -84,6 +84,8 @@ def latex_text(text: str) -> str:
 
 
 def _latex_letter(c: str) -> str:
+    if c == "*":
+        return r"*\allowbreak{}"  # a score without blanks is broken at its products
     if c in _LATEX:
         return _LATEX[c]
     if c.isascii():

@@ -105,7 +105,7 @@ def formula_parts(latex: str) -> tuple[Part, ...]:
     body, where, condition = latex.partition(r" \quad\text{where }")
     left, *right = _split(body, r" = ")
     parts = [Part("", (_piece(left),))]
-    parts += [Part("=", tuple(_piece(p) for p in _split_sums(side))) for side in right]
+    parts += [Part("=", tuple(_piece(q) for p in _split_sums(side) for q in _torn(p))) for side in right]
     if where:
         first, *more = _split(condition, r" \text{ and } ")
         pieces = [_piece(r"\text{where }" + first), *(_piece(r"\text{and } " + m) for m in more)]
@@ -146,6 +146,48 @@ def _split_sums(latex: str) -> list[str]:
             found.append(latex[start : m.start()])
             start = m.start() + 1
     return [*found, latex[start:]]
+
+
+def _torn(latex: str) -> list[str]:
+    r"""A term too wide for a line, torn inside its first wide bracket, whose size is plain then, and between factors.
+
+    >>> long = " + ".join(rf"x_{{{k}}} \cos(y)" for k in range(12))
+    >>> found = _torn(rf"a \left({long}\right) b")
+    >>> found[0], found[1], found[-1]
+    ('a (x_{0} \\cos(y)', '+ x_{1} \\cos(y)', '+ x_{11} \\cos(y)) b')
+    """
+    if _piece(latex).width <= WIDEST:
+        return [latex]
+    depths = _depths(latex)
+    for m in re.finditer(r"(\\left)?\(", latex):
+        if depths[m.start()]:
+            continue
+        close = next(k for k in range(m.end(), len(latex) + 1) if k == len(latex) or (depths[k] == 1 and depths[k + 1] == 0))
+        inner = latex[m.end() : close].removesuffix(r"\right")
+        if _piece(inner).width > WIDEST // 2:
+            terms = [q for p in _split_sums(inner.strip()) for q in _torn(p)]
+            terms[0] = f"{latex[: m.start()]}({terms[0]}"
+            end = _torn(latex[close:].removeprefix(r"\right")[1:])
+            return [*terms[:-1], f"{terms[-1]}){end[0]}", *end[1:]]
+    return _factors(latex)
+
+
+def _factors(latex: str) -> list[str]:
+    """A product torn between factors, as few times as its width needs."""
+    depths = _depths(latex)
+    factors, start = [], 0
+    for m in re.finditer(r" ", latex):
+        tied = re.search(r"(\\[A-Za-z]+|[-+=,<>_^]|^)$", latex[start : m.start()]) or re.match(r"[-+=,<>)]", latex[m.end() :])
+        if depths[m.start()] == 0 and not tied:
+            factors.append(latex[start : m.start()])
+            start = m.end()
+    found: list[str] = []
+    for f in [*factors, latex[start:]]:
+        if found and _piece(f"{found[-1]} {f}").width <= WIDEST:
+            found[-1] += f" {f}"
+        else:
+            found.append(f)
+    return found
 
 
 def flow(parts: Sequence[Part], width: int, indent: int = 4) -> list[tuple[str, list[Piece], bool]]:
