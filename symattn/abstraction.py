@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import sympy as sp
 
-from symattn.indexed import conjuncts, integer_symbols, tensor
+from symattn.indexed import integer_symbols, tensor
 from symattn.program import Statement
 
 __all__ = ["abstracted"]
@@ -20,41 +20,43 @@ MANY = 8
 """Conditions up to so many comparisons stay as they are."""
 
 
-def abstracted(
-    statements: Iterable[Statement], dims: Mapping[sp.Symbol, sp.Expr], names: dict[sp.Basic, str]
-) -> tuple[Statement, ...]:
-    """The statements with each long condition replaced by one comparison, the same for the same condition.
+def abstracted(statements: Iterable[Statement], dims: Mapping[sp.Symbol, sp.Expr]) -> tuple[Statement, ...]:
+    """The statements with long conditions replaced by comparisons with a tensor, the same for the same condition.
+
+    What is replaced as one are the parts of a conjunction that have the same indices and occur in the same statements, so that
+    a statement with one condition more still has the others.
 
     Parameters
     ----------
     statements
-        What a proof is about.
+        What a proof is about; lists that are compared come one behind the other.
     dims
         Index -> size.
-    names
-        Condition -> name of the tensor; filled here, and shared by lists that are compared.
 
     >>> from symattn.indexed import indices, size
     >>> i, j = indices("i j")
     >>> long = sp.Or(*[sp.Eq(i - j, k) for k in range(20)])
     >>> s = Statement(tensor("P", i, j), tensor("Z", i, j), where=long)
-    >>> print(abstracted([s], {i: size("n"), j: size("m")}, {})[0])
+    >>> print(abstracted([s], {i: size("n"), j: size("m")})[0])
     P[i, j] = Z[i, j] where keep~0[i, j] != 0
     """
-    return tuple(replace(s, where=_short(s.where, dims, names)) for s in statements)
+    listed = tuple(statements)
+    if all(_count(s.where) <= MANY for s in listed):
+        return listed
+    places: dict[sp.Basic, list[int]] = {}
+    for k, s in enumerate(listed):
+        for c in s.conditions:
+            places.setdefault(c, []).append(k)
+    groups: dict[object, list[sp.Basic]] = {}
+    for c, at in places.items():
+        groups.setdefault((tuple(at), frozenset(integer_symbols(c) & dims.keys())), []).append(c)
+    short: dict[sp.Basic, sp.Basic] = {}
+    for k, group in enumerate(groups.values()):
+        indices = sorted(integer_symbols(group[0]) & dims.keys(), key=str)
+        if indices and sum(map(_count, group)) > MANY:
+            short |= dict.fromkeys(group, sp.Ne(tensor(f"keep~{k}", *indices), 0))
+    return tuple(replace(s, where=sp.And(*[short.get(c, c) for c in s.conditions])) for s in listed)
 
 
-def _short(where: sp.Basic, dims: Mapping[sp.Symbol, sp.Expr], names: dict[sp.Basic, str]) -> sp.Basic:
-    if len(where.atoms(sp.core.relational.Relational)) <= MANY:
-        return where
-    groups: dict[tuple[sp.Symbol, ...], list[sp.Basic]] = {}
-    for c in conjuncts(where):
-        groups.setdefault(tuple(sorted(integer_symbols(c) & dims.keys(), key=str)), []).append(c)
-    out: list[sp.Basic] = []
-    for at, group in groups.items():
-        whole = sp.And(*group)
-        if not at or len(whole.atoms(sp.core.relational.Relational)) <= MANY:
-            out += group
-        else:
-            out.append(sp.Ne(tensor(names.setdefault(whole, f"keep~{len(names)}"), *at), 0))
-    return sp.And(*out)
+def _count(where: sp.Basic) -> int:
+    return len(where.atoms(sp.core.relational.Relational))

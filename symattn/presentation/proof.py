@@ -77,8 +77,8 @@ def proved(old: Sequence[Statement], new: Sequence[Statement], program: Program)
     bool
         False means "not proved", which is not "false".
     """
-    names: dict[sp.Basic, str] = {}
-    old, new = abstracted(old, program.dims, names), abstracted(new, program.dims, names)
+    both = abstracted([*old, *new], program.dims)
+    old, new = both[: len(old)], both[len(old) :]
     before, after = {s.name: s for s in old}, {s.name: s for s in new}
     common = frozenset(before) & frozenset(after)
     everything = [*old, *(s for s in new if s.name not in common)]
