@@ -64,7 +64,7 @@ class Kernel:
     def missing(self) -> str | None:
         """Why it cannot run here (a package that is not installed), or None."""
         gone = [p for p in self.packages if find_spec(p) is None]
-        return f"{', '.join(gone)} is not installed (pip install 'symattn[{_EXTRA.get(gone[0], gone[0])}]')" if gone else None
+        return f"{', '.join(gone)} is not installed (pip install {' '.join(gone)})" if gone else None
 
     def versions(self) -> str:
         """The packages that it runs on, with versions."""
@@ -104,8 +104,6 @@ class Kernel:
         """Gradients by field name (``grad_query`` ...); ``given`` holds ``grad_out`` and what ``takes`` names."""
         raise KernelError(f"{self.name} has no backward")
 
-
-_EXTRA = {"onnxruntime": "onnx"}
 
 
 def guarded(kernel: str, function: Callable[[], T]) -> T:
