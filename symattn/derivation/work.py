@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product as cartesian
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from symattn.indexed import Tensor, condition_text, integer_symbols, name_of, su
 from symattn.numbers import exact_array, exact_number
 from symattn.program import Program, Statement
 from symattn.readings.decisions import NO, OPEN, OUTSIDE, UNDEFINED, YES
+from symattn.readings.sizes import size_value
 from symattn.readings.subscripts import Subscripts
 from symattn.readings.typesetting.ordering import Order, absorb_sign, gathered, is_negative, split_product
 
@@ -96,12 +98,11 @@ class Worksheet:
 
     def extent(self, a: sp.Symbol) -> int:
         """How many values the index ``a`` takes here."""
-        return int(sp.sympify(self.program.dims[a]).xreplace({k: sp.Integer(v) for k, v in self.sizes.items()}))
+        return size_value(self.program.dims[a], self.sizes)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The sizes of a tensor here."""
-        table = {k: sp.Integer(v) for k, v in self.sizes.items()}
-        return tuple(int(sp.sympify(d).xreplace(table)) for d in self.program.shapes[name])
+        return tuple(size_value(d, self.sizes) for d in self.program.shapes[name])
 
     def full(self, name: str, index: tuple[int, ...]) -> Exact:
         """The exact value of an element in terms of the elements that its statement reads."""
@@ -156,7 +157,7 @@ class Worksheet:
 
     def points(self, s: Statement, env: Env) -> Iterator[dict[sp.Symbol, int]]:
         """The values of all indices at which a statement reads something, for given free indices."""
-        if len(s.over) and _size(*(self.extent(a) for a in s.over)) > LONGEST_SUM:
+        if len(s.over) and prod(self.extent(a) for a in s.over) > LONGEST_SUM:
             raise LimitError(f"{s.name}: a sum of more than {LONGEST_SUM} terms is not written out")
         for values in cartesian(*(range(self.extent(a)) for a in s.over)):
             here = {**env, **dict(zip(s.over, values, strict=True))}
@@ -368,10 +369,3 @@ def exact(x: Any) -> Exact:
     if isinstance(x, Fraction):
         return ev.rational(x)
     raise InputValueError(f"{x} is irrational; a derivation takes rational numbers")
-
-
-def _size(*extents: int) -> int:
-    result = 1
-    for e in extents:
-        result *= e
-    return result

@@ -23,7 +23,7 @@ from symattn.readings.code import compiled, constant
 from symattn.readings.contraction import Contraction, contraction, place, touched, volumes
 from symattn.readings.decisions import NO, OPEN, OUTSIDE, YES
 from symattn.readings.domain import Mask, Points, grid, masks_of, solvable, solved
-from symattn.readings.sizes import check_names, find_sizes, size_value
+from symattn.readings.sizes import Extents, check_names, find_sizes
 from symattn.readings.subscripts import Grid, Subscripts, loose_symbols
 from symattn.readings.tables import NumberTable, Objects
 
@@ -59,22 +59,20 @@ def evaluate_over(
     return _Run(program, table, exact, found).run()
 
 
-class _Run:
+class _Run(Extents):
     """One evaluation of a program: what is known so far, and how the next statement follows from it."""
 
     def __init__(
         self, program: Program, table: NumberTable, exact: Mapping[str, Objects], sizes: Mapping[sp.Symbol, int]
     ) -> None:
-        self.program = program
+        super().__init__(program, sizes)
         self.table = table
-        self.sizes = sizes
         self.zero, self.one = table.number(0), table.number(1)
         self.known: dict[str, Objects] = {
             n: self._array([table.number(x) for x in v.ravel().tolist()], v.shape) for n, v in exact.items()
         }
         self.subscripts = Subscripts(self.integers, sizes, exact.get)
         self._integers: dict[str, npt.NDArray[np.int64] | None] = {}
-        self._size: dict[sp.Symbol, int] = {}
 
     def run(self) -> dict[str, Objects]:
         """Every tensor. What is ``range_only`` is settled for the statements that are not, and given back as it is."""
@@ -87,14 +85,6 @@ class _Run:
         return whole
 
     # sizes, integers, arrays
-
-    def size(self, a: sp.Symbol) -> int:
-        if a not in self._size:
-            self._size[a] = size_value(self.program.dims[a], self.sizes)
-        return self._size[a]
-
-    def shape(self, axes: Sequence[sp.Symbol]) -> tuple[int, ...]:
-        return tuple(self.size(a) for a in axes)
 
     def integers(self, name: str) -> npt.NDArray[np.int64] | None:
         """A tensor as int64 array where all its numbers are integers, else None."""

@@ -24,7 +24,7 @@ from symattn.readings.contraction import Contraction, contraction, place, touche
 from symattn.readings.decisions import NO, OUTSIDE, YES
 from symattn.readings.domain import Mask, grid, masks_of, open_grid, solvable, solved
 from symattn.readings.floats import Array, accumulator, dtype_of, rounded
-from symattn.readings.sizes import check_names, find_sizes, size_value
+from symattn.readings.sizes import Extents, check_names, find_sizes
 from symattn.readings.subscripts import Bools, Grid, Subscripts, loose_symbols, positions
 
 BLOCK = 1 << 23
@@ -96,7 +96,7 @@ def _common(program: Program, arrays: Mapping[str, Array]) -> np.dtype[Any]:
     return dtype_of(np.result_type(*arrays_only)) if arrays_only else np.dtype(np.float64)
 
 
-class _Run:
+class _Run(Extents):
     """One evaluation of a program."""
 
     def __init__(
@@ -107,16 +107,14 @@ class _Run:
         sizes: Mapping[sp.Symbol, int],
         dtype: np.dtype[Any],
     ) -> None:
-        self.program = program
+        super().__init__(program, sizes)
         self.known = known
-        self.sizes = sizes
         self.dtype = dtype
         self.wide = accumulator(dtype)
         self.table = floats.table(dtype)
         self.subscripts = Subscripts(self.integers, sizes, exact.get)
         self.zero_outside: dict[str, Statement] = {}
         self._integers: dict[str, npt.NDArray[np.int64] | None] = {}
-        self._size: dict[sp.Symbol, int] = {}
         self._masks: dict[tuple[sp.Basic, tuple[sp.Symbol, ...]], list[Mask]] = {}
 
     def run(self) -> dict[str, Array]:
@@ -125,14 +123,6 @@ class _Run:
             if not s.over:
                 self.zero_outside[s.name] = s
         return self.known
-
-    def size(self, a: sp.Symbol) -> int:
-        if a not in self._size:
-            self._size[a] = size_value(self.program.dims[a], self.sizes)
-        return self._size[a]
-
-    def shape(self, axes: Sequence[sp.Symbol]) -> tuple[int, ...]:
-        return tuple(self.size(a) for a in axes)
 
     def integers(self, name: str) -> npt.NDArray[np.int64] | None:
         """A tensor as int64 array where all its entries are integers, else None."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import sympy as sp
 
@@ -97,6 +97,33 @@ def size_value(expr: sp.Expr, sizes: Sizes) -> int:
     if not (value.is_Integer and value > 0):
         raise ShapeError(f"the size {expr} is {value}; a positive integer is needed")
     return int(value)
+
+
+class Extents:
+    """How many values each index of a program takes, each worked out once; what an evaluation of it inherits.
+
+    >>> from symattn.program import Statement, indices, size, tensor
+    >>> i, j = indices("i j")
+    >>> n = size("n")
+    >>> p = Program((Statement(tensor("l", i), tensor("E", i, j), (j,)),), {i: n, j: n + 1}, ("l",))
+    >>> Extents(p, {n: 2}).shape((i, j))
+    (2, 3)
+    """
+
+    def __init__(self, program: Program, sizes: Sizes) -> None:
+        self.program = program
+        self.sizes = sizes
+        self._extents: dict[sp.Symbol, int] = {}
+
+    def size(self, a: sp.Symbol) -> int:
+        """How many values the index ``a`` takes."""
+        if a not in self._extents:
+            self._extents[a] = size_value(self.program.dims[a], self.sizes)
+        return self._extents[a]
+
+    def shape(self, axes: Iterable[sp.Symbol]) -> tuple[int, ...]:
+        """How many values each of some indices takes."""
+        return tuple(self.size(a) for a in axes)
 
 
 def _needed(program: Program) -> set[sp.Symbol]:
