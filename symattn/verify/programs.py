@@ -10,20 +10,13 @@ from symattn.presentation import Presented, present
 from symattn.program import Program
 from symattn.verify import lists
 
-__all__ = ["followed", "presented", "staged", "with_gradient"]
+__all__ = ["followed", "presented", "staged"]
 
 
 @lru_cache(maxsize=256)
 def presented(program: Program) -> Presented:
     """The gradient of a program in the form that people know."""
     return present(program, adjoint(program))
-
-
-@lru_cache(maxsize=256)
-def with_gradient(program: Program) -> Program:
-    """Forward and presented gradient in one program; outputs: those of the program, then the gradients."""
-    found = presented(program).program
-    return found.with_statements(found.statements, tuple(dict.fromkeys((*program.outputs, *found.outputs))))
 
 
 @lru_cache(maxsize=512)

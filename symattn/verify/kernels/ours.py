@@ -52,11 +52,11 @@ class Naive(Kernel):
     def _evaluate(self, call: Call, seeds: Mapping[str, Array]) -> Tensors:
         from symattn.binding import bind, unbind
         from symattn.readings.numpy import evaluate
-        from symattn.verify.programs import with_gradient
+        from symattn.verify.programs import followed
 
         fields = {k: v for k, v in call.fields.items() if not k.startswith("grad_")}
         bound = bind(call.definition, {**fields, **seeds})
-        program = with_gradient(bound.program) if seeds else bound.program
+        program = followed(bound.program, self.arithmetic(call), gradient=bool(seeds))
         with np.errstate(all="ignore"):
             values = evaluate(program, bound.inputs, sizes=bound.sizes, dtype=call.dtype)
         wanted = [n for n in program.outputs if n not in bound.program.outputs] if seeds else program.outputs
