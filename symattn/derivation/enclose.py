@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import flint
+import sympy as sp
 
 from symattn.derivation import exactvalue as ev
 from symattn.derivation.exactvalue import Exact
@@ -140,6 +141,19 @@ def bounds(b: Any) -> tuple[Fraction, Fraction]:
         parts.append(Fraction(m) * Fraction(2) ** e if m else Fraction(0))
     parts[1] += tiny
     return parts[0], parts[1]
+
+
+def compare(relation: sp.Basic, a: Exact, b: Exact, enclose: Encloser) -> bool:
+    """Whether a relation of two exact values holds; NaN is unequal to everything."""
+    if a.special or b.special:
+        if "nan" in (a.special, b.special):
+            return isinstance(relation, sp.Ne)
+        x, y = ({"oo": 1, "-oo": -1}.get(v.special, 0) for v in (a, b))
+        order = (x > y) - (x < y)
+    else:
+        order = enclose.sign(ev.add(a, ev.negate(b)))
+    tests = {sp.Eq: order == 0, sp.Ne: order != 0, sp.Le: order <= 0, sp.Lt: order < 0, sp.Ge: order >= 0, sp.Gt: order > 0}
+    return next(truth for kind, truth in tests.items() if isinstance(relation, kind))
 
 
 FUNCTIONS: Mapping[str, str] = {"pow": "power", "Abs": "absolute", "Max": "maximum", "Min": "minimum", "Mod": "mod", "Pi": "pi"}

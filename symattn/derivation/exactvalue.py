@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from symattn.errors import InputValueError
+from symattn.numbers import exact_number
 
 
 @dataclass(frozen=True)
@@ -304,3 +307,13 @@ def call(name: str, *args: Exact) -> Exact:
         if name == "log" and r < 0:
             return NAN
     return generator(Call(name, args))
+
+
+def exact(x: Any) -> Exact:
+    """A number of an input as an exact value: what :func:`symattn.numbers.exact_number` gives, infinities and NaN included."""
+    x = exact_number(x)
+    if isinstance(x, float):
+        return NAN if x != x else INFINITY if x > 0 else MINUS_INFINITY
+    if isinstance(x, Fraction):
+        return rational(x)
+    raise InputValueError(f"{x} is irrational; a derivation takes rational numbers")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import sympy as sp
 
 from symattn.derivation import exactvalue as ev
-from symattn.derivation.enclose import Encloser
+from symattn.derivation.enclose import Encloser, compare
 from symattn.derivation.exactvalue import Exact
 from symattn.derivation.numbersteps import (
     Apply,
@@ -39,7 +39,7 @@ from symattn.derivation.numbersteps import (
 from symattn.derivation.settle import equals, guess
 from symattn.errors import InputValueError, LimitError, UndecidedError
 from symattn.indexed import Tensor, condition_text, integer_symbols, name_of, subscripts_of
-from symattn.numbers import exact_array, exact_number
+from symattn.numbers import exact_array
 from symattn.program import Program, Statement
 from symattn.readings.decisions import NO, OPEN, OUTSIDE, UNDEFINED, YES
 from symattn.readings.sizes import size_value
@@ -109,7 +109,7 @@ class Worksheet:
         key = (name, index)
         if key not in self._full:
             if name not in self.program:
-                self._full[key] = exact(self._input(name, index))
+                self._full[key] = ev.exact(self._input(name, index))
             else:
                 self._full[key] = self.settled(self.work(name, index).value)
         return self._full[key]
@@ -346,26 +346,3 @@ class Worksheet:
             return int(states_of[tuple(env[a] for a in axes)])
         a, b = (self._node_value(e, env) for e in condition.args)
         return YES if compare(condition, a, b, self.enclose) else NO
-
-
-def compare(relation: sp.Basic, a: Exact, b: Exact, enclose: Encloser) -> bool:
-    """Whether a relation of two exact values holds; NaN is unequal to everything."""
-    if a.special or b.special:
-        if "nan" in (a.special, b.special):
-            return isinstance(relation, sp.Ne)
-        x, y = ({"oo": 1, "-oo": -1}.get(v.special, 0) for v in (a, b))
-        order = (x > y) - (x < y)
-    else:
-        order = enclose.sign(ev.add(a, ev.negate(b)))
-    tests = {sp.Eq: order == 0, sp.Ne: order != 0, sp.Le: order <= 0, sp.Lt: order < 0, sp.Ge: order >= 0, sp.Gt: order > 0}
-    return next(truth for kind, truth in tests.items() if isinstance(relation, kind))
-
-
-def exact(x: Any) -> Exact:
-    """A number of an input as an exact value: what :func:`symattn.numbers.exact_number` gives, infinities and NaN included."""
-    x = exact_number(x)
-    if isinstance(x, float):
-        return ev.NAN if x != x else ev.INFINITY if x > 0 else ev.MINUS_INFINITY
-    if isinstance(x, Fraction):
-        return ev.rational(x)
-    raise InputValueError(f"{x} is irrational; a derivation takes rational numbers")
