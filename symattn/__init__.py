@@ -16,6 +16,7 @@ _WHERE = {
     "Attention": "symattn.api",
     "assert_attention": "symattn.testing",
     "Program": "symattn.program",
+    "Scan": "symattn.program",
     "Statement": "symattn.program",
     "Arithmetic": "symattn.arithmetic",
     "SymattnError": "symattn.errors",
@@ -28,6 +29,7 @@ __all__ = [
     "Arithmetic",
     "Attention",
     "Program",
+    "Scan",
     "Statement",
     "SymattnError",
     "__version__",
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from symattn.arithmetic import Arithmetic as Arithmetic
     from symattn.errors import SymattnError as SymattnError
     from symattn.program import Program as Program
+    from symattn.program import Scan as Scan
     from symattn.program import Statement as Statement
     from symattn.symbols import i as i
     from symattn.symbols import j as j

@@ -8,6 +8,10 @@ Its iteration domain is all values of the free indices ``F`` and the bound indic
 *Outside the domain nothing is evaluated*: a sum skips the point, an unreduced statement has the value 0, a maximum over
 nothing is -oo (a sum over nothing 0, a product 1). Subscripts may be expressions (``tok[p]``, ``t - 1``, ``A[i, i]``).
 
+A recurrence is a *scan*: consecutive statements with the same scan are evaluated together, step by step along its index, and
+read their own tensors at earlier steps. A tensor that a scan defines is 0 outside the range of the scan's axis, wherever it is
+read; any other look-up out of range is an error.
+
 Everything that symattn gives - gradients, LaTeX, values in any number type, rounding bounds - is a reading of such a list.
 """
 
@@ -37,11 +41,13 @@ from symattn.indexed import (
     subscripts_of,
     tensor,
 )
+from symattn.scans import Scan, grouped, kept_apart, scan_axis
 from symattn.validation import checked_shapes
 
 __all__ = [
     "Program",
     "Reduce",
+    "Scan",
     "Statement",
     "Table",
     "Tensor",
@@ -80,15 +86,20 @@ class Statement:
         A claim: no output depends on the value of the target (a row maximum). The adjoint holds it constant once proved.
     aux
         A helper that a presentation may eliminate.
+    scan
+        The walk along one of the free indices in whose steps the statement is evaluated; see :class:`symattn.scans.Scan`.
 
     Raises
     ------
     ProgramError
-        When an index is repeated, bound twice, or in the expression without being free or bound.
+        When an index is repeated, bound twice, or in the expression without being free or bound; when the index of the scan is
+        not free.
 
     >>> i, j = indices("i j")
     >>> print(Statement(tensor("l", i), tensor("E", i, j), (j,), where=sp.Le(j, i)))
     l[i] = sum over j of E[i, j]   where j <= i
+    >>> print(Statement(tensor("h", i), tensor("a", i) * tensor("h", i - 1) + tensor("x", i), scan=Scan(i)))
+    h[i] = a[i]*h[i - 1] + x[i]   scan i
     """
 
     target: Tensor
@@ -98,6 +109,7 @@ class Statement:
     where: sp.Basic = sp.true
     range_only: bool = False
     aux: bool = False
+    scan: Scan | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "expr", expression(self.expr) if isinstance(self.expr, (int, float)) else self.expr)
@@ -115,8 +127,14 @@ class Statement:
                 raise ProgramError(f"{self.name}: {a} is no plain index; a target and `over` take index symbols only")
         if len(set(self.domain)) != len(self.domain):
             raise ProgramError(f"{self.name}: the indices {self.domain} are not distinct")
-        if self.name in {name_of(x) for x in all_reads(self.expr)} | {name_of(x) for x in all_reads(self.where)}:
-            raise ProgramError(f"{self.name}: a statement cannot read the tensor that it defines")
+        if self.scan is not None and not isinstance(self.scan, Scan):
+            raise ProgramError(f"{self.name}: scan is a Scan or None, got {self.scan!r}")
+        if self.scan is not None and self.scan.index not in self.indices:
+            raise ProgramError(
+                f"{self.name}: the index {self.scan.index} of the scan must be among the free indices, in `{self.target}`"
+            )
+        if self.scan is None and self.name in self.needs:
+            raise ProgramError(f"{self.name}: a statement cannot read the tensor that it defines, unless in a scan")
 
     @property
     def name(self) -> str:
@@ -160,12 +178,13 @@ class Statement:
             expr=self.expr.xreplace(table),
             where=self.where.xreplace(table),
             over=tuple(table.get(a, a) for a in self.over),
+            scan=None if self.scan is None else self.scan.renamed(table),
         )
 
     def __str__(self) -> str:
         head = f"{self.reduce} over {', '.join(map(str, self.over))} of " if self.over else ""
         tail = "" if self.where == sp.true else f"   where {' and '.join(condition_text(c) for c in self.conditions)}"
-        return f"{self.target} = {head}{self.expr}{tail}"
+        return f"{self.target} = {head}{self.expr}{tail}" + ("" if self.scan is None else f"   {self.scan}")
 
 
 @dataclass(frozen=True)
@@ -175,7 +194,8 @@ class Program:
     Parameters
     ----------
     statements
-        In an order in which every tensor is defined before it is read. A tensor that no statement defines is an input.
+        In an order in which every tensor is defined before it is read, a scan's own at earlier steps excepted. A tensor that no
+        statement defines is an input.
     dims
         Index symbol -> size symbol (or expression in size symbols, or integer) of every index in the list.
     outputs
@@ -188,7 +208,7 @@ class Program:
     ------
     ProgramError
         On an index without size, a tensor read before its definition or defined twice, a rank or size that differs
-        between two reads of one tensor, or an output that does not exist.
+        between two reads of one tensor, a read of a scan's own tensor at a later step, or an output that does not exist.
 
     >>> i, j = indices("i j")
     >>> n, m = size("n"), size("m")
@@ -227,6 +247,27 @@ class Program:
     @cached_property
     def _by_name(self) -> dict[str, Statement]:
         return {s.name: s for s in self.statements}
+
+    @cached_property
+    def _groups(self) -> tuple[tuple[Statement, ...], ...]:
+        return grouped(self.statements)
+
+    def groups(self) -> tuple[tuple[Statement, ...], ...]:
+        """What is evaluated together, in order: each scan group whole, every other statement by itself.
+
+        >>> t = index("t")
+        >>> h = Statement(tensor("h", t), tensor("h", t - 1) + tensor("x", t), scan=Scan(t))
+        >>> y = Statement(tensor("y", t), tensor("h", t) ** 2)
+        >>> [[s.name for s in group] for group in Program((h, y), {t: size("n")}, ("y",)).groups()]
+        [['h'], ['y']]
+        """
+        return self._groups
+
+    @cached_property
+    def scan_axes(self) -> Mapping[str, int]:
+        """Which axis of a tensor defined in a scan is the scan's, by name: the tensor is 0 outside the range of that axis."""
+        axes = {s.name: scan_axis(s) for s in self.statements}
+        return {n: k for n, k in axes.items() if k is not None}
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -277,12 +318,19 @@ class Program:
 
     def live(self) -> Program:
         """The program without statements that no output depends on."""
-        wanted, kept = set(self.outputs), []
-        for s in reversed(self.statements):
-            if s.name in wanted:
-                kept.append(s)
-                wanted |= s.needs
-        return self.with_statements(kept[::-1])
+        return self.with_statements(needed(self.groups(), self.outputs))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements))
+
+
+def needed(groups: Iterable[tuple[Statement, ...]], outputs: Iterable[str]) -> tuple[Statement, ...]:
+    """The statements that some outputs depend on, given and returned in order; groups stay apart."""
+    wanted, kept = set(outputs), []
+    for group in reversed(tuple(groups)):
+        found: set[str] = set()
+        while more := {s.name for s in group if s.name in wanted} - found:
+            found |= more
+            wanted |= {n for s in group if s.name in more for n in s.needs}
+        kept.append(tuple(s for s in group if s.name in found))
+    return kept_apart(group for group in reversed(kept) if group)

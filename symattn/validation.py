@@ -1,17 +1,19 @@
 """Validation of a program: every index has a size, every tensor is defined once and before it is read, ranks and sizes agree.
 
+In a scan, a tensor of the group is read where it is defined before, or at an earlier step.
+
 The shape of an input is inferred from the reads that have a plain index on its axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from symattn.errors import ProgramError
 from symattn.indexed import Tensor, all_reads, expression, integer_symbols, name_of, reads, subscripts_of
+from symattn.scans import check_group, grouped
 
 if TYPE_CHECKING:
     from symattn.program import Program, Statement
@@ -39,11 +41,14 @@ def checked_shapes(p: Program) -> dict[str, tuple[sp.Expr, ...]]:
     if len(will_define) != len(p.statements):
         names = [s.name for s in p.statements]
         raise ProgramError(f"defined twice: {', '.join(sorted({n for n in names if names.count(n) > 1}))}")
-    done: set[str] = set()
     for s in p.statements:
         for a in s.domain:
             if a not in p.dims:
                 raise ProgramError(f"{s.name}: index {a} has no size; give it in `dims`")
+    group_of = {s.name: {x.name: x for x in group} for group in grouped(p.statements) for s in group if s.scan is not None}
+    done: set[str] = set()
+    for s in p.statements:
+        group = group_of.get(s.name, {})
         loose = (integer_symbols(s.expr) | integer_symbols(s.where)) - set(s.domain) - sizes
         if loose:
             raise ProgramError(
@@ -55,7 +60,12 @@ def checked_shapes(p: Program) -> dict[str, tuple[sp.Expr, ...]]:
                 raise ProgramError(f"{s.name}: the bound index {a} is in neither the expression nor the condition, in `{s}`")
         for e in (s.expr, s.where):
             for x in all_reads(e):
-                _check_read(p, s, x, shapes, will_define, done)
+                if name_of(x) in group:
+                    check_group(s, x, group[name_of(x)], name_of(x) in done)
+                    shapes.setdefault(name_of(x), p.shape_of(group[name_of(x)]))
+                elif name_of(x) in will_define and name_of(x) not in done:
+                    raise ProgramError(f"{s.name}: reads {name_of(x)} before it is defined, in `{s}`")
+                _check_read(p, s, x, shapes)
         shapes[s.name] = p.shape_of(s)
         done.add(s.name)
     for o in p.outputs:
@@ -69,12 +79,8 @@ def _check_read(
     s: Statement,
     x: Tensor,
     shapes: dict[str, tuple[sp.Expr, ...]],
-    will_define: Mapping[str, Statement],
-    done: set[str],
 ) -> None:
     n, sub = name_of(x), subscripts_of(x)
-    if n in will_define and n not in done:
-        raise ProgramError(f"{s.name}: reads {n} before it is defined, in `{s}`")
     inferred = tuple(p.dims.get(a) for a in sub)
     if n not in shapes:
         shapes[n] = _revealed(p, s, x)

@@ -1,0 +1,93 @@
+"""Programs with scans: what is accepted, what is refused and why, groups, and what keeps them apart."""
+
+import re
+
+import pytest
+import sympy as sp
+
+from symattn.errors import ProgramError
+from symattn.program import Program, Scan, Statement, indices, size, tensor
+
+t, u, a, s = indices("t u a s")
+n, d = size("n"), size("d")
+DIMS = {t: n, u: n, s: n, a: d}
+UP, DOWN = Scan(t), Scan(t, -1)
+
+
+def h(at):
+    return tensor("h", at, a)
+
+
+def program(*statements, outputs=("h",)):
+    return Program(statements, DIMS, outputs)
+
+
+def state(expr, scan=UP, **more):
+    return Statement(h(t), expr, scan=scan, **more)
+
+
+def test_a_recurrence_is_a_program_and_its_own_tensor_no_input():
+    p = program(state(h(t - 1) + tensor("x", t, a)))
+    assert p.inputs == ("x",)
+    assert p.shapes["h"] == (n, d)
+    assert p.scan_axes == {"h": 0}
+    assert "scan t" in str(p)
+
+
+@pytest.mark.parametrize(
+    ("statements", "says"),
+    [
+        ([state(h(t) + 1)], "before it is defined in the step"),
+        ([state(h(t + 1) + tensor("x", t, a))], "later step"),
+        ([state(h(t - 1) + tensor("x", t, a), DOWN)], "later step"),
+        ([state(h(0) + tensor("x", t, a))], "not seen to be an earlier step"),
+        ([state(h(u) * tensor("x", t, a), over=(u,))], "ranges over the scan's axis"),
+        ([state(tensor("g", t, a) + 1), Statement(tensor("g", t, a), h(t - 1), scan=UP)], "before it is defined in the step"),
+        ([state(tensor("g", t - 1, a) + 1), Statement(tensor("g", t, a), h(t + 1), scan=UP)], "later step"),
+        ([state(h(t - 1) + 1, where=sp.Gt(h(t + 1), 0))], "later step"),
+    ],
+)
+def test_what_is_not_an_earlier_step_is_refused(statements, says):
+    with pytest.raises(ProgramError, match=re.escape(says)):
+        program(*statements)
+
+
+def test_the_index_of_a_scan_is_free():
+    with pytest.raises(ProgramError, match="must be among the free indices"):
+        Statement(tensor("h", a), tensor("x", t, a), (t,), scan=UP)
+    with pytest.raises(ProgramError, match=r"is \+1 or -1"):
+        Scan(t, 2)
+    with pytest.raises(ProgramError, match="index symbol"):
+        Scan(sp.Symbol("r", real=True))
+    with pytest.raises(ProgramError, match="unless in a scan"):
+        Statement(h(t), h(t - 1))
+    with pytest.raises(ProgramError, match="scan is a Scan"):
+        Statement(h(t), h(t - 1), scan=t)  # type: ignore[arg-type]
+
+
+def test_groups_are_maximal_runs_and_a_number_keeps_them_apart():
+    first = state(h(t - 1) + tensor("x", t, a))
+    ahead = Statement(tensor("y", t, a), h(t + 1) + tensor("y", t - 1, a), scan=UP)
+    with pytest.raises(ProgramError, match="later step"):
+        program(first, ahead)
+    apart = Statement(tensor("y", t, a), ahead.expr, scan=Scan(t, number=1))
+    p = program(first, apart, outputs=("y",))
+    assert [[x.name for x in g] for g in p.groups()] == [["h"], ["y"]]
+
+
+def test_live_keeps_groups_whole_and_apart():
+    first = state(h(t - 1) + tensor("z", t - 1, a))
+    second = Statement(tensor("z", t, a), h(t) * tensor("x", t, a), scan=UP)
+    unread = Statement(tensor("w", t, a), tensor("w", t - 1, a) + h(t), scan=UP)
+    between = Statement(tensor("y", t, a), h(t))
+    last = Statement(tensor("o", t, a), tensor("o", t - 1, a) + h(t + 1), scan=UP)
+    p = program(first, second, unread, between, last, outputs=("o",)).live()
+    assert [[x.name for x in g] for g in p.groups()] == [["h", "z"], ["o"]]
+    assert [x.name for x in program(first, second, unread, between, last, outputs=("h",)).live()] == ["h", "z"]
+
+
+def test_renaming_takes_the_scan_along():
+    r = state(h(t - 1) + tensor("x", t, a))
+    assert r.renamed({t: s}).scan == Scan(s)
+    assert program(r.renamed({t: s})).scan_axes == {"h": 0}
+    assert r.xreplace({tensor("x", t, a): sp.Integer(1)}).scan == UP
