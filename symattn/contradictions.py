@@ -43,7 +43,20 @@ def refuse_contradictions(d: Definition) -> None:
     )
     if d.window is not None and d.window_counts == "keys":
         refuse(d.window[0] == 0, "a window of 0 keys on the left is empty: window_counts='keys' counts the query's own position")
+    refuse_unread(d)
     refuse(d.key_lengths and isinstance(d.causal, int), "with key_lengths causal is top-left or bottom-right, not a fixed offset")
+
+
+def refuse_unread(d: Definition) -> None:
+    """Fields that the form of a definition does not read: they would be ignored in silence."""
+    from symattn import forms
+
+    uses = forms.get(d.form).uses
+    if uses is None:
+        return
+    for name, value in d.changed.items():
+        if name not in uses and name not in ("heads", "kv_heads", "form", "params", "lse"):
+            raise DefinitionError(f"the form {d.form!r} does not read {name}={value}; it reads {', '.join(sorted(uses))}")
 
 
 def check_parameters(d: Definition) -> None:

@@ -7,11 +7,11 @@ table below, and :meth:`Definition.conventions` records every one of them for re
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import sympy as sp
 
@@ -23,8 +23,10 @@ from symattn.indexed import Table
 from symattn.program import Program
 from symattn.settings import read_field
 
-Number: TypeAlias = "int | float | str | Fraction | sp.Expr"
-"""A number as a user gives it: text and fractions are exact, a float is the dyadic that it is."""
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from symattn.fieldtypes import FieldValues
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
@@ -85,6 +87,43 @@ class Definition:
         scaled and capped.
     params
         Exact values of parameters: a number, a list (one per head), or ``"head"`` for an unbound one that has a value per head.
+    form, algorithm, block
+        Which list of statements is written: ``"softmax"`` attention or another family of :mod:`symattn.forms`; and the order of
+        evaluation of a kernel (``"online"``, ``"flash"``, ``"split"``, ``"ring"``, ``"paged"``) with its block of keys.
+    positions
+        What is added to X: a ``"sinusoidal"`` or ``"learned"`` positional encoding (with ``start`` x or tokens).
+    next_word
+        The outputs include the next-word probabilities: the softmax of the context vectors times the embedding table.
+    similarity
+        ``"dot"``: q.k; ``"general"``: q W k; ``"additive"``: w.tanh(W q + U k); ``"concat"``: w.tanh(W [q; k]).
+    rope, rope_dim, rope_frequencies, rope_amplitude, rope_offset
+        Rotary positions: pairs ``"half"`` (c, c + r/2) or ``"interleaved"`` (2c, 2c + 1) of the first r = ``rope_dim`` channels
+        (None: all d); the angle of pair p at position i is i times ``rope_frequencies``, text in p, r and parameters (None:
+        10000^(-2p/r)); ``rope_amplitude`` multiplies the rotation; query positions start at ``rope_offset`` (None: 0,
+        ``"bottom-right"``: m - n, or a number).
+    qk_norm, qk_norm_weight, qk_norm_eps, qk_norm_order
+        Queries and keys are divided by their ``"rms"`` or ``"l2"`` norm, with a learned weight per channel, ``eps`` under the
+        root, before or after the rotation.
+    key_smoothing
+        The mean of the keys is taken off every key.
+    relative, relative_clip
+        ``"keys"``: a learned vector of the clipped distance is added to the key; ``"recurrent"``: (q + u).k + (q + v).r of the
+        distance.
+    buckets
+        A learned bias per head and bucket; the bucket of every (i, j) is given.
+    normalizer
+        How scores become weights: ``"softmax"``, ``"off-by-one"``, ``"sigmoid"``, ``"sparsemax"``, ``"entmax15"``,
+        ``"stick-breaking"``, ``"none"``.
+    forgetting
+        The logarithms of given forget gates between key and query are added to the score.
+    differential
+        The difference of two attention maps, the second with queries and keys of its own.
+    head_mixing, multi_token
+        Scores, weights or both are mixed across heads; scores are convolved over (cq, ck) queries and keys.
+    output_gate
+        The output is multiplied by the sigmoid of a gate.
+    layer_norm, activation
+        Of a layer form: norm after (``"post"``) or before each block, ``"relu"`` or ``"gelu"``.
 
     Raises
     ------
@@ -138,45 +177,37 @@ class Definition:
     score: sp.Expr | None = None
     mask: sp.Basic | None = None
     params: Mapping[str, Any] = Table()
+    form: str = "softmax"
+    algorithm: str | None = None
+    block: int | None = None
+    positions: str | None = None
+    next_word: bool = False
+    similarity: str = "dot"
+    rope: str | None = None
+    rope_dim: int | None = None
+    rope_frequencies: sp.Expr | None = None
+    rope_amplitude: Fraction | str | None = None
+    rope_offset: str | int | None = None
+    qk_norm: str | None = None
+    qk_norm_weight: bool = False
+    qk_norm_eps: Fraction | str | None = None
+    qk_norm_order: str = "before-rope"
+    key_smoothing: bool = False
+    relative: str | None = None
+    relative_clip: int | None = None
+    buckets: bool = False
+    normalizer: str = "softmax"
+    forgetting: bool = False
+    differential: bool = False
+    head_mixing: str | None = None
+    multi_token: tuple[int, int] | None = None
+    output_gate: bool = False
+    layer_norm: str = "post"
+    activation: str = "relu"
 
     if TYPE_CHECKING:
-        # what the fields take; what they keep is declared above
-        def __init__(
-            self,
-            *,
-            heads: int | str | None = None,
-            kv_heads: int | str | None = None,
-            start: str = "qkv",
-            cross: bool | str = False,
-            output_projection: bool | str = False,
-            causal: str | int | None = None,
-            window: str | int | Sequence[int | None] | None = None,
-            window_counts: str = "keys",
-            window_alignment: str | int | None = None,
-            prefix: int | str | None = None,
-            document: bool | str = False,
-            key_lengths: bool | str = False,
-            attn_mask: str | None = None,
-            mask_axes: str | None = None,
-            mask_polarity: str = "attend",
-            bias: bool | str = False,
-            bias_axes: str | None = None,
-            softcap: Number | None = None,
-            alibi: bool | str = False,
-            alibi_slopes: str = "given",
-            alibi_distance: str = "signed",
-            sink: bool | str = False,
-            empty_row: str = "zero",
-            grouping: str = "interleaved",
-            scale: Number | None = None,
-            lse: bool | str = True,
-            lse_base: str | int = "e",
-            dropout: bool | str = False,
-            dropout_p: Number | None = None,
-            score: sp.Expr | str | None = None,
-            mask: sp.Basic | str | bool | None = None,
-            params: Mapping[str, Any] | str = ...,
-        ) -> None: ...
+
+        def __init__(self, **values: Unpack[FieldValues]) -> None: ...
     else:
 
         def __init__(self, **values: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from symattn.choices import CHOICES, OPTIONAL
 from symattn.errors import DefinitionError, GrammarError, InputValueError, LimitError, nearest
 from symattn.grammar import (
     MASK_NAMES,
@@ -27,21 +28,6 @@ from symattn.grammar import (
 )
 from symattn.indexed import Table
 from symattn.numbers import exact_number
-
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "start": ("qkv", "x", "tokens"),
-    "causal": ("top-left", "bottom-right"),
-    "window_alignment": ("top-left", "bottom-right"),
-    "window_counts": ("keys", "distance"),
-    "attn_mask": ("boolean", "additive"),
-    "mask_polarity": ("attend", "drop"),
-    "alibi_slopes": ("given", "power", "interleaved"),
-    "alibi_distance": ("signed", "absolute"),
-    "empty_row": ("zero", "nan", "uniform", "error"),
-    "grouping": ("interleaved", "tiled"),
-    "lse_base": ("e", "2"),
-}
-"""The values of the fields that are one of a few words, the default first."""
 
 MAX_INTEGER = 2**40
 """No offset, window, prefix or number of heads is beyond this: sums of a few of them and positions stay in 64 bits."""
@@ -234,6 +220,34 @@ def params(field: str, value: Any) -> Table:
     return Table(found)
 
 
+def form(field: str, value: Any) -> str:
+    """The name of a form of :mod:`symattn.forms`."""
+    from symattn import forms
+
+    if value not in forms.names():
+        raise DefinitionError(
+            f"{field} is one of {', '.join(forms.names())}, got {value!r}. {nearest(str(value), forms.names())}"
+        )
+    return str(value)
+
+
+def even(field: str, value: Any) -> int:
+    """An even number of channels, at least 2."""
+    found = integer(field, value, 2)
+    if found % 2:
+        raise DefinitionError(f"{field} is even, because channels are rotated in pairs, got {found}")
+    return found
+
+
+def extents(field: str, value: Any) -> tuple[int, int]:
+    """Two positive integers: over how many queries and keys."""
+    if isinstance(value, str):
+        value = tuple(value.strip("()[] ").split(","))
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise DefinitionError(f"{field} is two positive integers QUERIES,KEYS, got {value!r}")
+    return integer(field, value[0], 1), integer(field, value[1], 1)
+
+
 READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "heads": lambda f, v: integer(f, v, 1),
     "kv_heads": lambda f, v: integer(f, v, 1),
@@ -267,14 +281,35 @@ READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "score": expression,
     "mask": expression,
     "params": params,
+    "form": form,
+    "algorithm": choice,
+    "block": lambda f, v: integer(f, v, 1),
+    "positions": choice,
+    "next_word": flag,
+    "similarity": choice,
+    "rope": choice,
+    "rope_dim": even,
+    "rope_frequencies": scale,
+    "rope_amplitude": number_or_name,
+    "rope_offset": alignment,
+    "qk_norm": choice,
+    "qk_norm_weight": flag,
+    "qk_norm_eps": number_or_name,
+    "qk_norm_order": choice,
+    "key_smoothing": flag,
+    "relative": choice,
+    "relative_clip": lambda f, v: integer(f, v, 0),
+    "buckets": flag,
+    "normalizer": choice,
+    "forgetting": flag,
+    "differential": flag,
+    "head_mixing": choice,
+    "multi_token": extents,
+    "output_gate": flag,
+    "layer_norm": choice,
+    "activation": choice,
 }
 """Every field of a definition and how its value is read."""
-
-OPTIONAL = frozenset(
-    {"heads", "kv_heads", "causal", "window", "window_alignment", "prefix", "attn_mask", "mask_axes", "bias_axes"}
-    | {"softcap", "scale", "dropout_p", "score", "mask"}
-)
-"""The fields that may be absent (None)."""
 
 
 def read_field(field: str, value: Any) -> Any:
@@ -295,5 +330,7 @@ def read_field(field: str, value: Any) -> Any:
     if value is None or (isinstance(value, str) and value.strip() in ABSENT):
         if field in OPTIONAL:
             return None
+        if value in CHOICES.get(field, ()):
+            return str(value)
         raise DefinitionError(f"{field} cannot be absent, got {value!r}")
     return READERS[field](field, value)

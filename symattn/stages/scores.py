@@ -1,0 +1,88 @@
+"""From raw similarities to the score that the normalizer sees: scaled, capped, with biases and a definition's own terms."""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from symattn.building import Builder
+from symattn.indexed import Tensor, reads, size, tensor
+from symattn.keep import measured_from
+from symattn.nesting import split
+from symattn.stages.similarity import similarity
+from symattn.symbols import s as score_symbol
+
+
+def scores(b: Builder) -> Tensor:
+    """From Q and K to the score that the softmax sees: raw, scaled, capped, with biases."""
+    d, at = b.d, b.at
+    s = similarity(b)
+    scale = 1 / sp.sqrt(size("d")) if d.scale is None else b.parameters.bind(at.read(d.scale))
+    if scale != 1:
+        s = b.masked(at.score("S"), s * b.add(tensor("scale"), scale))
+    if d.softcap is not None:
+        cap = b.parameters.number(d.softcap)
+        s = b.masked(at.score("A"), cap * sp.tanh(s / cap))
+    z: sp.Expr = s
+    if d.score is not None:
+        z = _own_score(b, b.parameters.bind(at.read(d.score)), s)
+    if d.alibi:
+        distance = at["i"] + measured_from(d, at) - at["j"]
+        z -= _slope(b) * (sp.Abs(distance) if d.alibi_distance == "absolute" else distance)
+    if d.bias:
+        z += at.given("bias", d.bias_axes or "bhij")
+    if d.attn_mask == "additive":
+        z += at.given("B", d.mask_axes or "bhij")
+    return s if z == s else b.masked(at.score("Z"), z)
+
+
+def _own_score(b: Builder, score: sp.Expr, s: Tensor) -> sp.Expr:
+    """A definition's own score of ``s``; functions that are nested deeply become statements, one inside the other."""
+    read: dict[sp.Basic, sp.Basic] = {score_symbol: s}
+
+    def name(piece: sp.Expr) -> sp.Expr:
+        short = sp.Dummy(real=True)  # SymPy takes long to build functions of functions of what is not known to be real
+        expr = _without_choices(b, piece.xreplace(read))
+        read[short] = b.masked(b.at.score(f"F{len(read) - 1}"), expr)
+        return short
+
+    rest = split(score, name)
+    return _without_choices(b, rest.xreplace(read))
+
+
+def _without_choices(b: Builder, z: sp.Expr) -> sp.Expr:
+    """A score without min and max of numbers: each becomes a sum of statements, one for each argument, where that is the choice.
+
+    So the gradient needs no derivative of a choice: conditions are carried along and never differentiated.
+    """
+    count = sum(x.name[0] == "W" for x in b.statements)
+    while choices := [
+        f for f in z.atoms(sp.Max, sp.Min) if reads(f) and not any(reads(g) for a in f.args for g in a.atoms(sp.Max, sp.Min))
+    ]:
+        f = min(choices, key=str)
+        parts: list[Tensor] = []
+        args = sorted(f.args, key=str)
+        less = sp.Gt if isinstance(f, sp.Max) else sp.Lt
+        least = sp.Ge if isinstance(f, sp.Max) else sp.Le
+        for k, a in enumerate(args):
+            # of equal arguments the first is chosen
+            chosen = [less(a, x) for x in args[:k]] + [least(a, x) for x in args[k + 1 :]]
+            parts.append(b.add(b.at.score(f"W{count}"), a, where=sp.And(b.where, *chosen)))
+            count += 1
+        z = z.xreplace({f: sp.Add(*parts)})
+    return z
+
+
+def _slope(b: Builder) -> Tensor:
+    """The ALiBi slope of each head: given, or one of the two published sets."""
+    d, at = b.d, b.at
+    slope = at.per_head("slope")
+    if d.alibi_slopes == "given":
+        return slope
+    heads, _ = d.head_counts
+    full = 2 ** (heads.bit_length() - 1)
+    if d.alibi_slopes == "power" or full == heads:
+        return b.add(slope, 2 ** (-8 * (at.head + 1) / at.head_count))
+    # the slopes of the largest power of two below H, then every other one of the next power
+    first = b.add(at.per_head("slope_a"), 2 ** (-8 * (at.head + 1) / sp.Integer(full)), where=sp.Lt(at.head, full))
+    rest = b.add(at.per_head("slope_b"), 2 ** (-4 * (2 * (at.head - full) + 1) / sp.Integer(full)), where=sp.Ge(at.head, full))
+    return b.add(slope, first + rest)
