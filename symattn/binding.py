@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symattn import givens
+from symattn import declared, forms, givens
 from symattn.axes import Array, Axes
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, EmptyRowError, InputValueError, ShapeError, UnknownNameError, nearest
@@ -106,7 +106,12 @@ def bind(definition: Definition, fields: Mapping[str, Any], *, layout: str = "bh
     d = givens.masks(d, arrays, sources, inputs)
     d = givens.others(d, arrays, sources, inputs)
     program = d.program(batch=axes.batch)
-    sizes = {str(k): v for k, v in sources.sizes.items() if k in {str(s) for s in program.sizes}}
+    known = dict(sources.sizes)
+    inputs |= declared.take(
+        program, [n for n in program.inputs if n in declared.LETTERS and n not in inputs], arrays, axes, known
+    )
+    _refuse_unread(program, arrays, d)
+    sizes = {k: v for k, v in known.items() if k in {str(s) for s in program.sizes}}
     missing = [n for n in program.inputs if n not in inputs]
     if missing:
         raise InputValueError(f"missing: {', '.join(field_of(n, d.parameters) for n in missing)}")
@@ -150,7 +155,9 @@ def unbind(bound: Bound, name: str, array: Array) -> tuple[str, Array]:
         return field, _spread_back(x, (d.bias_axes if letter == "bias" else d.mask_axes) or "bhij", bound.shapes[given], axes)
     if roles == "*":
         return field, x
-    if roles == "H":
+    if letter in declared.LETTERS and bound.shapes.get(given, ()) and len(bound.shapes[given]) < len(roles):
+        return field, x
+    if "b" not in roles:
         return field, axes.back(x, roles)
     if not axes.batch:
         return field, x
@@ -182,8 +189,24 @@ def _spread_back(x: Array, carried_axes: str, shape: tuple[int, ...], axes: Axes
     return x.reshape(shape)
 
 
+def _refuse_unread(program: Program, arrays: Mapping[str, Array], d: Definition) -> None:
+    for letter in sorted(declared.LETTERS - set(program.inputs)):
+        field = BY_LETTER[letter].field
+        if (
+            field in arrays
+            and field not in d.unbound
+            and not any(BY_LETTER[n].field == field for n in program.inputs if n in BY_LETTER)
+        ):
+            raise DefinitionError(f"{field} is given, but the definition does not use it")
+
+
 def _refuse_unused(d: Definition, fields: Mapping[str, Any]) -> None:
     """A field that exists and that this definition does not read is a mistake: it would be ignored in silence."""
+    own = forms.get(d.form).sources
+
+    def starts(letter: str, otherwise: bool) -> bool:
+        return letter in own if own else otherwise
+
     uses = {
         "attn_mask": (d.attn_mask is not None, "attn_mask='boolean' or 'additive'"),
         "bias": (d.bias, "bias=True"),
@@ -194,11 +217,11 @@ def _refuse_unused(d: Definition, fields: Mapping[str, Any]) -> None:
         "key_lengths": (d.key_lengths, "key_lengths=True"),
         "grad_lse": (d.lse, "lse=True"),
         **dict.fromkeys(("doc", "doc_q", "doc_k"), (d.document, "document=True")),
-        **dict.fromkeys(("query", "key", "value"), (d.start == "qkv", "start='qkv'")),
-        **dict.fromkeys(("w_q", "w_k", "w_v"), (d.start != "qkv", "start='x' or 'tokens'")),
-        "x": (d.start == "x", "start='x'"),
-        "memory": (d.cross, "cross=True"),
-        "w_o": (d.output_projection, "output_projection=True"),
+        **{BY_LETTER[n].field: (starts(n, d.start == "qkv"), "start='qkv'") for n in ("Q", "K", "V")},
+        **{BY_LETTER[n].field: (starts(n, d.start != "qkv"), "start='x' or 'tokens'") for n in ("WQ", "WK", "WV")},
+        "x": (starts("X", d.start == "x"), "start='x'"),
+        "memory": (starts("C", d.cross), "cross=True"),
+        "w_o": (starts("WO", d.output_projection), "output_projection=True"),
         **dict.fromkeys(("tokens", "embedding"), (d.start == "tokens", "start='tokens'")),
     }
     for name, value in fields.items():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from symattn.errors import DefinitionError
 from symattn.indexed import Tensor, tensor
 from symattn.keep import keep
 from symattn.letters import Letters
@@ -95,4 +96,8 @@ def build(d: Definition, batch: bool = False) -> Program:
     parameters = Parameters(d, at)
     b = Builder(d, at, parameters, keep(d, at, parameters))
     outputs = forms.get(d.form).build(b)
+    if clash := {x.name for x in b.statements} & set(d.parameters):
+        raise DefinitionError(
+            f"{min(clash)!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
+        )
     return Program(tuple(b.statements), at.dims, outputs, b.shapes)

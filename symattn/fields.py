@@ -17,8 +17,15 @@ class Field(NamedTuple):
     letter: str
     field: str
     axes: str
-    """b batch, H heads, K key and value heads, i query, j key, c and e channels; ``*`` as given."""
+    """b batch, H heads, K key and value heads, i query, j key, other letters as in the program; ``*`` as given."""
+    kind: str = "real"
+    """``real``, ``positive``, ``unit`` (from 0 to 1), ``integer`` or ``boolean``: which numbers it may hold."""
+    about: str = ""
+    """What it is, in a few words; for inputs that are bound by their axes alone."""
 
+
+DECLARED: tuple[Field, ...] = ()
+"""Inputs of the variants that need nothing but their axes: checked against the program's shapes, and drawn by their kind."""
 
 ROWS: tuple[Field, ...] = (
     Field("Q", "query", "bHic"),
@@ -51,6 +58,7 @@ ROWS: tuple[Field, ...] = (
     Field("L", "lse", "bHi"),
     Field("O", "out", "bHie"),
     Field("Y", "out", "bif"),
+    *DECLARED,
 )
 
 BY_LETTER: Mapping[str, Field] = {row.letter: row for row in ROWS}
@@ -71,6 +79,7 @@ RESERVED = (
 INPUT_FIELDS = frozenset(
     {"query", "key", "value", "x", "memory", "embedding", "tokens", "w_q", "w_k", "w_v", "w_o", "attn_mask", "bias"}
     | {"alibi_slopes", "sinks", "doc", "doc_q", "doc_k", "key_lengths", "dropout_mask", "dropout_p", "grad_out", "grad_lse"}
+    | {row.field for row in DECLARED}
 )
 
 

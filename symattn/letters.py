@@ -36,6 +36,8 @@ class Letters:
     taken: frozenset[str] = frozenset()
     """Names of parameters, which the channel indices must not have."""
     indices: dict[str, sp.Symbol] = field(init=False, hash=False, compare=False, default_factory=dict)
+    lengths: dict[str, sp.Expr] = field(init=False, hash=False, compare=False, default_factory=dict)
+    """Sizes of indices that are not in :data:`SIZES`, by letter."""
 
     def __getitem__(self, letter: str) -> sp.Symbol:
         """The index symbol that plays the part of ``letter``; it has another name where a parameter has that one."""
@@ -46,13 +48,25 @@ class Letters:
             self.indices[letter] = index(name)
         return self.indices[letter]
 
+    def sized(self, letter: str, length: sp.Expr | int) -> sp.Symbol:
+        """An index of a size of its own, for example the pairs of channels of a rotation.
+
+        >>> at = Letters()
+        >>> at.sized("x", size("d") / 2), at.dims
+        (x, {x: d/2})
+        """
+        self.lengths.setdefault(letter, sp.sympify(length))
+        return self[letter]
+
     @property
     def dims(self) -> dict[sp.Symbol, sp.Expr]:
         """The sizes of all indices in use."""
         return {a: self.size_of(letter) for letter, a in self.indices.items()}
 
-    def size_of(self, letter: str) -> sp.Symbol:
-        """The size symbol of an index."""
+    def size_of(self, letter: str) -> sp.Expr:
+        """The size of an index."""
+        if letter in self.lengths:
+            return self.lengths[letter]
         return size("n" if letter == "j" and self.one_source else SIZES[letter])
 
     @property

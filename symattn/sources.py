@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symattn import declared, forms
 from symattn.axes import Array, Axes
 from symattn.definition import Definition
 from symattn.errors import InputValueError, ShapeError
@@ -62,6 +63,8 @@ def _all_integers(x: Any) -> bool:
 
 def sources_of(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sources:
     """The sources of a definition; see :func:`symattn.binding.bind` for what is refused."""
+    if forms.get(d.form).sources:
+        return _own(d, arrays, layout)
     needed = {
         "qkv": ("query", "key", "value"),
         "x": ("x", "w_q", "w_k", "w_v"),
@@ -97,6 +100,18 @@ def _heads(d: Definition, heads: int, kv_heads: int) -> Definition:
     if heads % kv_heads:
         raise ShapeError(f"{heads} query heads cannot share {kv_heads} key/value heads: {kv_heads} does not divide {heads}")
     return d.replace(heads=heads, kv_heads=kv_heads)
+
+
+def _own(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sources:
+    """The sources of a form that starts from other tensors than Q, K, V or X."""
+    heads, kv_heads, batch = declared.heads_of(d, arrays)
+    d = _heads(d, heads, kv_heads)
+    axes = Axes(heads, kv_heads, batch, d.grouping == "tiled")
+    sizes = _sizes(axes)
+    inputs = declared.take(d.program(batch=batch), forms.get(d.form).sources, arrays, axes, sizes)
+    sizes.setdefault("B", 1)
+    sizes.setdefault("m", sizes.get("n", 1))
+    return Sources(d, axes, inputs, sizes, layout)
 
 
 def _sizes(axes: Axes, **sizes: int) -> dict[str, int]:

@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symattn.definition import Definition
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a variant becomes at special values: an identity that is tested.
+
+    Parameters
+    ----------
+    to
+        The name of another row; its outputs are the same.
+    at
+        The condition in words or symbols, for readers: ``slope = 0``.
+    fields
+        Fields of the variant to change.
+    inputs
+        Letters of inputs, or parameters, that hold this number everywhere (text, exact).
+    limit
+        Whether the identity holds in the limit as the inputs grow without bound: tested with values that grow.
+    """
+
+    to: str
+    at: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    limit: bool = False
 
 
 @dataclass(frozen=True)
@@ -24,12 +49,15 @@ class Variant:
         The fields of its definition that are not at their default. ``causal=True`` leaves the alignment to a convention.
     source
         Where it was published (arXiv number and place, or the thread that settled it).
+    reduces
+        What it becomes at special values of its parameters.
     """
 
     name: str
     idea: str
     fields: Mapping[str, Any]
     source: str
+    reduces: tuple[Reduction, ...] = ()
 
     @property
     def definition(self) -> Definition:

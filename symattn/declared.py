@@ -1,0 +1,121 @@
+"""Inputs that need nothing but their axes: arrays matched with the shapes of the program, sizes learnt on the way.
+
+The rows are :data:`symattn.fields.DECLARED`. A new tensor of a variant is one row there and nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import sympy as sp
+
+from symattn import forms
+from symattn.axes import Array, Axes
+from symattn.definition import Definition
+from symattn.errors import InputValueError, ShapeError
+from symattn.fields import BY_LETTER, DECLARED, Field
+from symattn.program import Program
+
+LETTERS = frozenset(row.letter for row in DECLARED)
+
+
+def shown(row: Field, axes: Axes) -> str:
+    """The axes of a field as a user gives them."""
+    roles = row.axes if axes.batch else "".join(a for a in row.axes if a not in "bHK")
+    return f"({', '.join({'H': 'H', 'K': 'H_kv', 'b': 'B', 'i': 'n', 'j': 'm', 'c': 'd', 'e': 'dv'}.get(a, a) for a in roles)})"
+
+
+def place(row: Field, x: Array, axes: Axes) -> Array:
+    """An array of a field in the axes of the program.
+
+    Raises
+    ------
+    ShapeError
+        When it has another number of axes or of heads.
+    """
+    roles = row.axes
+    lost = [a for a in roles if a in "bHK"]
+    if x.ndim == len(roles) - len(lost) and lost and not (axes.batch and "b" in lost):
+        x = x.reshape((1,) * len(lost) + x.shape)  # b, H and K come first
+    if x.ndim != len(roles):
+        raise ShapeError(f"{row.field} has shape {x.shape}, needed is {shown(row, axes)}")
+    for role, want in (("H", axes.heads), ("K", axes.kv_heads)):
+        if role in roles and x.shape[roles.index(role)] != want:
+            raise ShapeError(f"{row.field} has {x.shape[roles.index(role)]} heads on axis {roles.index(role)}, needed are {want}")
+    return axes.into(x, roles)
+
+
+def take(
+    program: Program, letters: Iterable[str], arrays: Mapping[str, Array], axes: Axes, sizes: dict[str, int]
+) -> dict[str, Array]:
+    """The inputs ``letters`` of a program from arrays under field names; sizes that they show are added to ``sizes``.
+
+    Raises
+    ------
+    ShapeError
+        When two arrays, or an array and a fixed size, disagree.
+    InputValueError
+        When an array holds numbers that its kind does not allow.
+    """
+    found: dict[str, Array] = {}
+    waiting: list[tuple[Field, Array]] = []
+    for letter in letters:
+        row = BY_LETTER[letter]
+        if row.field in arrays:
+            _check_kind(row, arrays[row.field])
+            found[letter] = place(row, arrays[row.field], axes)
+            waiting.append((row, found[letter]))
+    for row, x in sorted(waiting, key=lambda w: sum(not n.is_Symbol for n in program.shapes[w[0].letter])):
+        for axis, (n, got) in enumerate(zip(program.shapes[row.letter], x.shape, strict=True)):
+            if n.is_Symbol and str(n) not in sizes:
+                sizes[str(n)] = got
+            want = n.xreplace({s: sp.Integer(sizes[str(s)]) for s in n.free_symbols if str(s) in sizes})
+            if want != got:
+                raise ShapeError(
+                    f"{row.field} has shape {arrays[row.field].shape}, needed is {shown(row, axes)}: "
+                    f"axis {axis} of {row.letter} is {n}{f' = {want}' if n != want else ''}, got {got}"
+                )
+    return found
+
+
+def _check_kind(row: Field, x: Array) -> None:
+    if row.kind in ("integer", "boolean"):
+        if x.dtype.kind not in "biu":
+            raise InputValueError(
+                f"{row.field} has dtype {x.dtype}; {'integers are' if row.kind == 'integer' else 'True and False'} needed"
+            )
+        if row.kind == "boolean" and not np.isin(x, (0, 1)).all():
+            raise InputValueError(f"{row.field} is True or False everywhere")
+        if row.kind == "integer" and (x < 0).any():
+            raise InputValueError(f"{row.field} holds numbers from 0 on, got {x.min()}")
+        return
+    if x.dtype.kind == "b":
+        raise InputValueError(f"{row.field} has dtype bool; real numbers are needed")
+    if row.kind == "positive" and not (x > 0).all():
+        raise InputValueError(f"{row.field} is positive everywhere")
+    if row.kind == "unit" and not ((x >= 0) & (x <= 1)).all():
+        raise InputValueError(f"{row.field} is from 0 to 1 everywhere")
+
+
+def heads_of(d: Definition, arrays: Mapping[str, Array]) -> tuple[int, int, bool]:
+    """Query heads, key/value heads, and whether there is a batch, as the sources of a form with its own ones show them.
+
+    Raises
+    ------
+    InputValueError
+        When a source is missing.
+    """
+    rows = [BY_LETTER[letter] for letter in forms.get(d.form).sources]
+    missing = [row.field for row in rows if row.field not in arrays]
+    if missing:
+        raise InputValueError(f"missing: {', '.join(missing)}; the form {d.form} starts from {', '.join(r.field for r in rows)}")
+    batch = any("b" in row.axes and arrays[row.field].ndim == len(row.axes) for row in rows)
+    heads, kv_heads = d.heads, d.kv_heads
+    for row in rows:
+        x = arrays[row.field]
+        if x.ndim == len(row.axes):
+            heads = x.shape[row.axes.index("H")] if "H" in row.axes else heads
+            kv_heads = x.shape[row.axes.index("K")] if "K" in row.axes else kv_heads
+    heads = heads or 1
+    return heads, kv_heads or heads, batch
