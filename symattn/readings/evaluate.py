@@ -23,8 +23,9 @@ from symattn.readings.code import compiled, constant
 from symattn.readings.contraction import Contraction, contraction, place, touched, volumes
 from symattn.readings.decisions import NO, OPEN, OUTSIDE, YES
 from symattn.readings.domain import Mask, Points, grid, masks_of, solvable, solved
-from symattn.readings.sizes import Extents, check_names, find_sizes
-from symattn.readings.subscripts import Grid, Subscripts, loose_symbols
+from symattn.readings.sizes import check_names, find_sizes
+from symattn.readings.steps import Stepwise
+from symattn.readings.subscripts import Grid, loose_symbols
 from symattn.readings.tables import NumberTable, Objects
 
 Bools = npt.NDArray[np.bool_]
@@ -59,45 +60,64 @@ def evaluate_over(
     return _Run(program, table, exact, found).run()
 
 
-class _Run(Extents):
+class _Run(Stepwise):
     """One evaluation of a program: what is known so far, and how the next statement follows from it."""
 
     def __init__(
         self, program: Program, table: NumberTable, exact: Mapping[str, Objects], sizes: Mapping[sp.Symbol, int]
     ) -> None:
-        super().__init__(program, sizes)
+        super().__init__(program, sizes, exact)
         self.table = table
         self.zero, self.one = table.number(0), table.number(1)
         self.known: dict[str, Objects] = {
             n: self._array([table.number(x) for x in v.ravel().tolist()], v.shape) for n, v in exact.items()
         }
-        self.subscripts = Subscripts(self.integers, sizes, exact.get)
-        self._integers: dict[str, npt.NDArray[np.int64] | None] = {}
+        self.whole, self.settled = dict(self.known), dict(self.known)
 
     def run(self) -> dict[str, Objects]:
         """Every tensor. What is ``range_only`` is settled for the statements that are not, and given back as it is."""
-        whole, settled = dict(self.known), dict(self.known)
-        for s in self.program:
-            self.known = whole if s.range_only else settled
-            value = whole[s.name] = settled[s.name] = self.statement(s)
-            if s.range_only:
-                settled[s.name] = self._array([self.table.settle(x) for x in value.ravel().tolist()], value.shape)
-        return whole
+        for group in self.program.groups():
+            if group[0].scan is not None:
+                self.scanned(group)
+                continue
+            (s,) = group
+            self.known = self.whole if s.range_only else self.settled
+            self.whole[s.name] = value = self.statement(s)
+            self.settled[s.name] = self.settle(s, value)
+        return self.whole
+
+    def settle(self, s: Statement, value: Objects) -> Objects:
+        """What other statements read of a statement."""
+        return self._array([self.table.settle(x) for x in value.ravel().tolist()], value.shape) if s.range_only else value
+
+    def begin(self, s: Statement) -> None:
+        """Zeros for what a statement of a scan defines."""
+        self.whole[s.name] = self._filled(self.shape(s.indices), self.zero)
+        self.settled[s.name] = self.whole[s.name].copy() if s.range_only else self.whole[s.name]
+
+    def advance(self, s: Statement, part: Statement, place: tuple[Any, ...]) -> Objects:
+        """One statement at one step."""
+        self.known = self.whole if s.range_only else self.settled
+        value = self.statement(part)
+        self.whole[s.name][place] = value
+        self.settled[s.name][place] = value = self.settle(s, value)
+        return value
 
     # sizes, integers, arrays
 
-    def integers(self, name: str) -> npt.NDArray[np.int64] | None:
-        """A tensor as int64 array where all its numbers are integers, else None."""
-        if name not in self._integers:
-            array = self.known[name]
-            found: list[int] = []
-            for x in array.ravel().tolist():
-                v = self.table.integer(x)
-                if v is None or not -(2**62) < v < 2**62:
-                    break
-                found.append(v)
-            self._integers[name] = np.array(found, dtype=np.int64).reshape(array.shape) if len(found) == array.size else None
-        return self._integers[name]
+    def value_of(self, name: str) -> Objects:
+        """A tensor as it is known to the statement that is evaluated."""
+        return self.known[name]
+
+    def whole_numbers(self, array: Objects) -> npt.NDArray[np.int64] | None:
+        """An array of numbers as int64 where all are integers, else None."""
+        found: list[int] = []
+        for x in array.ravel().tolist():
+            v = self.table.integer(x)
+            if v is None or not -(2**62) < v < 2**62:
+                return None
+            found.append(v)
+        return np.array(found, dtype=np.int64).reshape(array.shape)
 
     def _array(self, values: Sequence[Any], shape: Sequence[int]) -> Objects:
         out = np.empty(len(values), dtype=object)
@@ -197,13 +217,14 @@ class _Run(Extents):
         array = self.known[name_of(x)]
         if not subscripts_of(x):
             return [array[()]] * points.count
-        where, bad = self.subscripts.locate(x, array.shape, points.at)
-        got = np.broadcast_to(array[where], (points.count,))
+        found, bad = self.subscripts.look_up(x, array, points.at, self._filled((), self.zero))
+        got = np.broadcast_to(found, (points.count,))
         if bad is not None and np.any(bad):
             out = np.broadcast_to(bad, (points.count,))
             if s is not None:
                 k = int(np.flatnonzero(out)[0])
-                place = ", ".join(f"{a}={int(v[k])}" for a, v in points.at.items())
+                steps = [f"{a}={v}" for a, v in self.subscripts.steps.items()]
+                place = ", ".join([*steps, *(f"{a}={int(v[k])}" for a, v in points.at.items())])
                 raise InputValueError(f"{s.name}: `{x}` looks outside {name_of(x)} of shape {array.shape} at {place}, in `{s}`")
             got = np.where(out, self._filled((), self.table.nan), got)
         return got.tolist()

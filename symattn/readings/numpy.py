@@ -24,8 +24,9 @@ from symattn.readings.contraction import Contraction, contraction, place, touche
 from symattn.readings.decisions import NO, OUTSIDE, YES
 from symattn.readings.domain import Mask, grid, masks_of, open_grid, solvable, solved
 from symattn.readings.floats import Array, accumulator, dtype_of, rounded
-from symattn.readings.sizes import Extents, check_names, find_sizes
-from symattn.readings.subscripts import Bools, Grid, Subscripts, loose_symbols, positions
+from symattn.readings.sizes import check_names, find_sizes
+from symattn.readings.steps import Stepwise
+from symattn.readings.subscripts import Bools, Grid, loose_symbols, positions
 
 BLOCK = 1 << 23
 """Points of a domain that are evaluated at once."""
@@ -96,7 +97,7 @@ def _common(program: Program, arrays: Mapping[str, Array]) -> np.dtype[Any]:
     return dtype_of(np.result_type(*arrays_only)) if arrays_only else np.dtype(np.float64)
 
 
-class _Run(Extents):
+class _Run(Stepwise):
     """One evaluation of a program."""
 
     def __init__(
@@ -107,33 +108,43 @@ class _Run(Extents):
         sizes: Mapping[sp.Symbol, int],
         dtype: np.dtype[Any],
     ) -> None:
-        super().__init__(program, sizes)
+        super().__init__(program, sizes, exact)
         self.known = known
         self.dtype = dtype
         self.wide = accumulator(dtype)
         self.table = floats.table(dtype)
-        self.subscripts = Subscripts(self.integers, sizes, exact.get)
         self.zero_outside: dict[str, Statement] = {}
-        self._integers: dict[str, npt.NDArray[np.int64] | None] = {}
         self._masks: dict[tuple[sp.Basic, tuple[sp.Symbol, ...]], list[Mask]] = {}
 
     def run(self) -> dict[str, Array]:
-        for s in self.program:
-            self.known[s.name] = np.ascontiguousarray(self.statement(s)).reshape(self.shape(s.indices))
-            if not s.over:
-                self.zero_outside[s.name] = s
+        for group in self.program.groups():
+            if group[0].scan is not None:
+                self.scanned(group)
+            else:
+                (s,) = group
+                self.known[s.name] = np.ascontiguousarray(self.statement(s)).reshape(self.shape(s.indices))
+            self.zero_outside |= {s.name: s for s in group if not s.over}
         return self.known
 
-    def integers(self, name: str) -> npt.NDArray[np.int64] | None:
-        """A tensor as int64 array where all its entries are integers, else None."""
-        if name not in self._integers:
-            a = self.known[name]
-            if a.dtype.kind in "biu":
-                self._integers[name] = a.astype(np.int64)
-            else:
-                whole = bool(np.all(np.isfinite(a) & (np.abs(a) < 2.0**62))) and bool(np.all(a == np.floor(a)))
-                self._integers[name] = a.astype(np.int64) if whole else None
-        return self._integers[name]
+    def begin(self, s: Statement) -> None:
+        """Zeros for what a statement of a scan defines."""
+        self.known[s.name] = np.zeros(self.shape(s.indices), dtype=self.dtype)
+
+    def advance(self, s: Statement, part: Statement, place: tuple[Any, ...]) -> Array:
+        """One statement at one step."""
+        self.known[s.name][place] = value = np.asarray(self.statement(part))
+        return value
+
+    def value_of(self, name: str) -> Array:
+        """A tensor as it is."""
+        return self.known[name]
+
+    def whole_numbers(self, array: Array) -> npt.NDArray[np.int64] | None:
+        """An array as int64 where all its entries are integers, else None."""
+        if array.dtype.kind in "biu":
+            return array.astype(np.int64)
+        whole = bool(np.all(np.isfinite(array) & (np.abs(array) < 2.0**62))) and bool(np.all(array == np.floor(array)))
+        return array.astype(np.int64) if whole else None
 
     # statements
 
@@ -157,6 +168,8 @@ class _Run(Extents):
 
     def masks(self, s: Statement, conditions: Sequence[sp.Basic]) -> list[Mask]:
         """The masks of a statement; those of decidable conditions are kept for the next statement with the same ones."""
+        if any(map(self.subscripts.varies, conditions)):
+            return masks_of(s, conditions, self.size, self.subscripts, self.judge)
         key = (sp.And(*conditions), s.domain)
         if key not in self._masks:
             found = masks_of(s, conditions, self.size, self.subscripts, self.judge)
@@ -171,8 +184,8 @@ class _Run(Extents):
         columns = []
         rd = reads(condition)
         for x in rd:
-            where, out = self.subscripts.locate(x, self.known[name_of(x)].shape, at)
-            columns.append(self.known[name_of(x)][where])
+            found, out = self.subscripts.look_up(x, self.known[name_of(x)], at, np.zeros((), dtype=self.dtype))
+            columns.append(found)
             bad = bad if out is None else bad | out
         symbols = tuple(sorted(loose_symbols(condition), key=str))
         f, constants = compiled(condition, (*rd, *symbols), self.table)
@@ -264,10 +277,10 @@ class _Run(Extents):
         ):
             order = sorted(range(len(sub)), key=lambda k: list(at).index(sub[k]))
             return array.transpose(order).reshape([at[a].size if a in sub else 1 for a in at])
-        where, bad = self.subscripts.locate(x, array.shape, at)
+        found, bad = self.subscripts.look_up(x, array, at, np.zeros((), dtype=self.dtype))
         if bad is not None and np.any(bad if keep is None else bad & keep):
             raise InputValueError(f"{s.name}: `{x}` looks outside {name_of(x)} of shape {array.shape}, in `{s}`")
-        return array[where]
+        return np.asarray(found)
 
     def position(self, e: sp.Expr, at: Grid) -> Array:
         """An expression in indices and sizes, computed exactly or in balls, then rounded once."""

@@ -1,7 +1,8 @@
 """Integers in a program: subscripts such as ``tok[p]``, ``t - 1``, ``floor(j/b)``, and conditions that read integers only.
 
 They are exact in every reading: int64 arrays, and fractions where a division does not come out even. Conditions that need more
-than that (functions, divisors that may be 0) are decided in ``decisions.py``.
+than that (functions, divisors that may be 0) are decided in ``decisions.py``. A tensor that a scan defines is 0 beyond the ends
+of the scan's axis: a look-up there is not out of range.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import sympy as sp
 
 from symattn.errors import InputValueError, ProgramError
-from symattn.program import Tensor, name_of, reads, subscripts_of
+from symattn.program import Tensor, integer_symbols, name_of, reads, subscripts_of
 from symattn.readings.code import Namespace, compiled, constant
 from symattn.readings.decisions import OUTSIDE, States, columns_of, decide
 
@@ -105,6 +106,13 @@ class Subscripts:
         Size symbol -> number.
     given
         Gives a tensor as an array of numbers that are exact (an input), or None; the integers are.
+    scans
+        Name of a tensor that a scan defines -> the axis of the scan.
+
+    Attributes
+    ----------
+    steps
+        The indices of scans that are walked along at the moment, with their values.
     """
 
     def __init__(
@@ -112,10 +120,13 @@ class Subscripts:
         integers: Callable[[str], Ints | None],
         sizes: Mapping[sp.Symbol, int],
         given: Callable[[str], Any | None] = lambda name: None,
+        scans: Mapping[str, int] | None = None,
     ) -> None:
         self._integers = integers
         self._sizes = sizes
         self._given = given
+        self._scans = scans or {}
+        self.steps: dict[sp.Symbol, int] = {}
         self._states: dict[tuple[sp.Basic, tuple[sp.Symbol, ...], tuple[int, ...]], States] = {}
 
     def readable(self, e: sp.Basic) -> bool:
@@ -132,34 +143,41 @@ class Subscripts:
 
     def states(self, condition: sp.Basic, axes: Sequence[sp.Symbol], shape: Sequence[int]) -> States:
         """The states of a decidable condition on the grid of some indices."""
+        if self.varies(condition):
+            return self._decided(condition, axes, shape)
         key = (condition, tuple(axes), tuple(shape))
         if key not in self._states:
-            at = {
-                a: np.arange(n, dtype=np.int64).reshape([-1 if b == a else 1 for b in axes])
-                for a, n in zip(axes, shape, strict=True)
-            }
-            columns: dict[sp.Basic, Any] = {}
-            bad: Bools | None = None
-            rd, symbols = columns_of(condition)
-            for x in rd:
-                array: Any = self._integers(name_of(x))
-                array = self._given(name_of(x)) if array is None else array
-                where, out = self.locate(x, array.shape, at)
-                columns[x] = array[where]
-                bad = either(bad, out)
-            columns |= {a: self.symbol(a, at) for a in symbols}
-            columns = {x: np.broadcast_to(v, tuple(shape)) if np.ndim(v) else np.asarray(v) for x, v in columns.items()}
-            found = decide(condition, columns, math.prod(shape), INTEGERS).reshape(tuple(shape))
-            if bad is not None:
-                found[np.broadcast_to(bad, tuple(shape))] = OUTSIDE
-            found.flags.writeable = False
-            self._states[key] = found
+            self._states[key] = self._decided(condition, axes, shape)
         return self._states[key]
+
+    def varies(self, e: sp.Basic) -> bool:
+        """Whether an expression depends on the step of a scan that is walked along."""
+        return bool(self.steps) and not self.steps.keys().isdisjoint(integer_symbols(e))
+
+    def _decided(self, condition: sp.Basic, axes: Sequence[sp.Symbol], shape: Sequence[int]) -> States:
+        at = {
+            a: np.arange(n, dtype=np.int64).reshape([-1 if b == a else 1 for b in axes]) for a, n in zip(axes, shape, strict=True)
+        }
+        columns: dict[sp.Basic, Any] = {}
+        bad: Bools | None = None
+        rd, symbols = columns_of(condition)
+        for x in rd:
+            array: Any = self._integers(name_of(x))
+            array = self._given(name_of(x)) if array is None else array
+            columns[x], out = self.look_up(x, array, at, 0)
+            bad = either(bad, out)
+        columns |= {a: self.symbol(a, at) for a in symbols}
+        columns = {x: np.broadcast_to(v, tuple(shape)) if np.ndim(v) else np.asarray(v) for x, v in columns.items()}
+        found = decide(condition, columns, math.prod(shape), INTEGERS).reshape(tuple(shape))
+        if bad is not None:
+            found[np.broadcast_to(bad, tuple(shape))] = OUTSIDE
+        found.flags.writeable = False
+        return found
 
     def value(self, e: sp.Basic, at: Grid) -> tuple[Any, Bools | None]:
         """The value of an integer expression or condition at ``at``, and where a look-up inside it was out of range."""
-        if isinstance(e, sp.Symbol) and e in at:
-            return at[e], None
+        if isinstance(e, sp.Symbol) and e.is_integer:
+            return self.symbol(e, at), None
         if isinstance(e, sp.Integer):
             return np.int64(int(e)), None
         rd = reads(e)
@@ -169,8 +187,8 @@ class Subscripts:
             array = self._integers(name_of(x))
             if array is None:
                 raise InputValueError(f"{name_of(x)} is read as a subscript in `{e}` and must hold integers")
-            where, out = self.locate(x, array.shape, at)
-            values.append(array[where])
+            got, out = self.look_up(x, array, at, 0)
+            values.append(got)
             bad = either(bad, out)
         f, constants = compiled(e, (*rd, *names), INTEGERS)
         v = f(*(constant(c, INTEGERS) for c in constants), *values, *(self.symbol(a, at) for a in names))
@@ -180,15 +198,21 @@ class Subscripts:
         """The value of an index or a size symbol."""
         if a in at:
             return at[a]
+        if a in self.steps:
+            return np.int64(self.steps[a])
         if a in self._sizes:
             return np.int64(self._sizes[a])
         raise ProgramError(f"{a} has no value here")
 
     def locate(self, x: Tensor, shape: Sequence[int], at: Grid) -> tuple[tuple[Any, ...], Bools | None]:
-        """Where a read looks: an index array for each axis (clipped into range), and where it was out of range."""
+        """Where a read looks: an index array for each axis (clipped into range), and where it was out of range.
+
+        Beyond the ends of a scan's axis it is not out of range; see :meth:`beyond`.
+        """
         where: list[Any] = []
         bad: Bools | None = None
-        for s, length in zip(subscripts_of(x), shape, strict=True):
+        scan = self._scans.get(name_of(x))
+        for k, (s, length) in enumerate(zip(subscripts_of(x), shape, strict=True)):
             v, out = self.value(s, at)
             bad = either(bad, out)
             if not (isinstance(s, sp.Symbol) and s in at and v.size and int(v.max()) < length):
@@ -199,10 +223,25 @@ class Subscripts:
                     v = np.asarray(np.frompyfunc(math.floor, 1, 1)(v)).astype(np.int64)
                 outside = (v < 0) | (v >= length)
                 if np.any(outside):
-                    bad = either(bad, outside)
+                    bad = bad if k == scan else either(bad, outside)
                     v = np.clip(v, 0, length - 1)
             where.append(v)
         return tuple(where), bad
+
+    def beyond(self, x: Tensor, shape: Sequence[int], at: Grid) -> Bools | None:
+        """Where a read looks beyond the ends of the axis of the scan that defines its tensor: it is 0 there."""
+        scan = self._scans.get(name_of(x))
+        if scan is None or isinstance(subscripts_of(x)[scan], sp.Symbol):
+            return None
+        v = np.asarray(self.value(subscripts_of(x)[scan], at)[0])
+        outside = np.asarray((v < 0) | (v >= shape[scan]), dtype=bool)
+        return outside if np.any(outside) else None
+
+    def look_up(self, x: Tensor, array: Any, at: Grid, zero: Any) -> tuple[Any, Bools | None]:
+        """The values of a tensor at ``at``, and where it was out of range. ``zero`` is what it is beyond a scan's axis."""
+        where, bad = self.locate(x, array.shape, at)
+        got, past = array[where], self.beyond(x, array.shape, at)
+        return (got if past is None else np.where(past, zero, got)), bad
 
 
 def either(a: Bools | None, b: Bools | None) -> Bools | None:
