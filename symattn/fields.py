@@ -83,24 +83,35 @@ INPUT_FIELDS = frozenset(
 )
 
 
-def field_of(letter: str, parameters: Iterable[str] = ()) -> str:
-    """The field name of a tensor, or of its gradient. A parameter's tensor has its own name, whatever else is called so.
+def kind_of(letter: str, parameters: Iterable[str] = ()) -> tuple[str, str]:
+    """What a name in a program says: the prefix of its field name, and the tensor that it is derived from.
 
-    >>> field_of("Q"), field_of("dQ"), field_of("L"), field_of("dB"), field_of("dO")
-    ('query', 'grad_query', 'lse', 'grad_attn_mask', 'grad_out')
+    ``dX`` is the gradient of ``X``, ``X_t`` its tangent, and ``dX_t`` the tangent of its gradient: a Hessian-vector product.
+
+    >>> kind_of("Q"), kind_of("dQ"), kind_of("O_t"), kind_of("dQ_t")
+    (('', 'Q'), ('grad_', 'Q'), ('tangent_', 'O'), ('hvp_', 'Q'))
+    """
+    own = {*parameters, *BY_LETTER}
+    if letter in own:
+        return "", letter
+    bare = letter.removesuffix("_t")
+    moving = bare != letter and bool(bare)
+    if bare in own or not bare.startswith("d"):
+        return ("tangent_" if moving else ""), bare if moving else letter
+    return ("hvp_" if moving else "grad_"), bare[1:]
+
+
+def field_of(letter: str, parameters: Iterable[str] = ()) -> str:
+    """The field name of a tensor, its gradient or its tangent. A parameter's tensor has its own name, whatever else is called so.
+
+    >>> field_of("Q"), field_of("dQ"), field_of("L"), field_of("dB"), field_of("dO"), field_of("O_t"), field_of("dQ_t")
+    ('query', 'grad_query', 'lse', 'grad_attn_mask', 'grad_out', 'tangent_out', 'hvp_query')
     >>> field_of("dslope"), field_of("dslope", ["slope"])
     ('grad_alibi_slopes', 'grad_slope')
     """
     own = set(parameters)
-    if letter in own:
-        return letter
-    if letter.startswith("d") and letter[1:] in own:
-        return "grad_" + letter[1:]
-    if letter in BY_LETTER:
-        return BY_LETTER[letter].field
-    if letter.startswith("d") and letter[1:] in BY_LETTER:
-        return "grad_" + BY_LETTER[letter[1:]].field
-    return letter if not letter.startswith("d") else "grad_" + letter[1:]
+    prefix, base = kind_of(letter, own)
+    return prefix + (base if base in own or base not in BY_LETTER else BY_LETTER[base].field)
 
 
 def letter_of(field: str, letters: Collection[str], parameters: Iterable[str] = ()) -> str:
@@ -115,16 +126,17 @@ def letter_of(field: str, letters: Collection[str], parameters: Iterable[str] = 
     ('B', 'dY')
     """
     for letter in sorted(letters):
-        if field_of(letter, parameters) == field and not (letter in ("O", "dO") and letter.replace("O", "Y") in letters):
+        output = kind_of(letter, parameters)[1] == "O"
+        if field_of(letter, parameters) == field and not (output and letter.replace("O", "Y") in letters):
             return letter
     raise UnknownNameError(f"no tensor here has the name {field!r}. {nearest(field, public_fields(letters, parameters))}")
 
 
 def public_fields(letters: Iterable[str], parameters: Iterable[str] = ()) -> frozenset[str]:
-    """The names of those tensors (and gradients) that have a field name; helpers such as ``l`` have none.
+    """The names of those tensors (gradients, tangents) that have a field name; helpers such as ``l`` have none.
 
     >>> sorted(public_fields(["O", "l", "dQ", "dl", "dt"], ["t"]))
     ['grad_query', 'grad_t', 'out']
     """
     own = {*BY_LETTER, *parameters}
-    return frozenset(field_of(x, parameters) for x in letters if x in own or (x.startswith("d") and x[1:] in own))
+    return frozenset(field_of(x, parameters) for x in letters if kind_of(x, parameters)[1] in own)

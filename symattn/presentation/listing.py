@@ -1,7 +1,7 @@
 """The object that rules work on: a forward program and the list of statements derived from it.
 
-A name in the derived list is *known* when people have a word for it: an output, or the gradient of a tensor that is no helper
-(``aux``). All other names are helpers, which rules may eliminate.
+A name in the derived list is *known* when people have a word for it: an output, or the gradient or tangent of a tensor that is no
+helper (``aux``). All other names are helpers, which rules may eliminate.
 """
 
 from __future__ import annotations
@@ -64,9 +64,16 @@ class Listing:
             n: x for n in names if (x := n.rstrip("'").removeprefix("d")) in tensors and n.startswith("d") and n not in tensors
         }
 
+    @cached_property
+    def tangent_of(self) -> Mapping[str, str]:
+        """Tangent name -> tensor, forward or input: ``P_t`` is the tangent of ``P``."""
+        tensors = {*self.forward, *self.program.inputs}
+        names = {x.name for x in self.derived} | {n for s in self.derived for n in s.needs}
+        return {n: x for n in names if n.endswith("_t") and (x := n[:-2]) in tensors and n not in tensors}
+
     def known(self, name: str) -> bool:
-        """Whether people have a word for the tensor: an output, the gradient of a tensor that is not ``aux``, or a name given."""
-        x = self.gradient_of.get(name)
+        """Whether people have a word for the tensor: an output, the gradient or tangent of what is no helper, or a name given."""
+        x = self.gradient_of.get(name) or self.tangent_of.get(name)
         return name in self.outputs or name in self.given or (x is not None and not (x in self.forward and self.forward[x].aux))
 
     @cached_property
