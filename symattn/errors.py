@@ -33,6 +33,10 @@ class ProofError(SymattnError, ValueError):
     """A claim (``range_only``, a rewriting) that the normal form does not prove."""
 
 
+class NotStatedError(SymattnError, ValueError):
+    """A theorem about a tensor that a definition does not have: it says nothing of it."""
+
+
 class DefinitionError(SymattnError, ValueError):
     """Fields of a definition that contradict each other or hold a value that they do not allow."""
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from symattn_cli import derive, truth, verify
+from symattn_cli import derive, prove, truth, verify
 from symattn_cli.exits import exit_code
 
 
@@ -74,3 +74,4 @@ def main(
 app.command("derive")(derive.command)
 app.command("verify")(verify.command)
 app.command("truth")(truth.command)
+app.command("prove")(prove.command)

@@ -7,7 +7,7 @@ nothing with it but the forward statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import sympy as sp
@@ -20,7 +20,7 @@ from symattn.indexed import all_reads, name_of, subscripts_of, tensor
 from symattn.normalform import NormalForm, SumOver
 from symattn.program import Program, Statement
 
-__all__ = ["prove_duality", "prove_equal_gradients"]
+__all__ = ["called", "prove_duality", "prove_equal_gradients"]
 
 
 def prove_duality(
@@ -153,11 +153,17 @@ def _beside(program: Program, other: Program) -> tuple[list[Statement], dict[str
         if s.name in program or s.name in program.inputs:
             apart(s.name)
         own.append(s)
-    return [_called(s, names) for s in own], names
+    return [called(s, names) for s in own], names
 
 
-def _called(s: Statement, names: dict[str, str]) -> Statement:
-    """The statement with tensors under other names."""
+def called(s: Statement, names: Mapping[str, str]) -> Statement:
+    """The statement with tensors under other names.
+
+    >>> from symattn.indexed import indices
+    >>> i, j = indices("i j")
+    >>> print(called(Statement(tensor("l", i), tensor("E", i, j), (j,)), {"E": "F", "l": "r"}))
+    r[i] = sum over j of F[i, j]
+    """
     if not names:
         return s
     table = {x: x for x in (*all_reads(s.expr), *all_reads(s.where))}

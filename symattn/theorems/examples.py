@@ -1,0 +1,136 @@
+"""Small exact inputs of any program, and the search for one at which two of its tensors differ.
+
+The first pack makes every exponential rational: what reaches an exponent is 0, or a logarithm of a small integer, so that a
+counterexample can be checked by hand with fractions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from symattn.errors import SymattnError
+from symattn.indexed import integer_symbols, name_of, size, tensor
+from symattn.program import Program, Statement
+from symattn.readings import exact
+from symattn.theorems.claim import Counterexample, Equal
+
+__all__ = ["Example", "examples", "find_counterexample", "kept_counts"]
+
+SIZES = ({"n": 2, "m": 3}, {"n": 3, "m": 2, "d": 2, "dv": 2}, {"n": 3, "m": 3, "d": 2, "dv": 1}, {"n": 1, "m": 1})
+"""Sizes that are tried; a size that is not named is 1, a number of heads 2."""
+DEFAULT = {"H": 2, "Hkv": 2, "G": 2, "vocab": 2, "dmodel": 2}
+KINDS = ("flat", "logarithms", "integers")
+Example = tuple[dict[str, Any], dict[str, int]]
+
+
+def examples(program: Program) -> Iterator[Example]:
+    """Inputs and sizes, the simplest first.
+
+    >>> from symattn.definition import Definition
+    >>> inputs, sizes = next(examples(Definition(scale=1).program()))
+    >>> inputs["Q"].tolist(), inputs["V"].tolist()
+    ([[0], [0]], [[2], [0], [3]])
+    """
+    raised = _exponents(program)
+    for sizes, kind in itertools.product(SIZES, KINDS):
+        at = {str(a): sizes.get(str(a), DEFAULT.get(str(a), 1)) for a in program.sizes}
+        yield {n: _values(program, n, _role(program, n, kind, raised), at, k) for k, n in enumerate(program.inputs)}, at
+
+
+def _exponents(program: Program) -> set[str]:
+    """The inputs whose values reach an exponential."""
+    live: set[str] = set()
+    for s in reversed(program.statements):
+        grown = s.name in live or bool(s.expr.atoms(sp.exp, sp.tanh, sp.sin, sp.cos))
+        if grown:
+            live |= {name_of(x) for x in s.reads}
+    return live & set(program.inputs)
+
+
+def _role(program: Program, name: str, kind: str, raised: set[str]) -> str:
+    """Which numbers an input gets: what reaches an exponent is 0, or a logarithm, where it is not divided by."""
+    if name in program.discrete:
+        return "choice"
+    shape = {str(v) for v in program.shapes[name]}
+    if name not in raised or kind == "integers":
+        return "integers" if shape else "third"
+    if any(
+        x.args[1].could_extract_minus_sign() and tensor(name) in x.free_symbols for s in program for x in s.expr.atoms(sp.Pow)
+    ):
+        return "two"
+    if kind == "flat":
+        return "zero"
+    return "logarithms" if "m" in shape or not shape & {"d", "dmodel"} else "one or two"
+
+
+_CYCLE = (1, -1, 2, 0, 3, -2, 1, 2, -1)
+_VALUES: Mapping[str, Callable[[int, int], sp.Expr]] = {
+    "choice": lambda k, at: sp.Integer(0 if at % 3 == 2 else 1),
+    "integers": lambda k, at: sp.Integer(_CYCLE[k % len(_CYCLE)]),
+    "third": lambda k, at: sp.Rational(1, 3),
+    "two": lambda k, at: sp.Integer(2),
+    "zero": lambda k, at: sp.S.Zero,
+    "logarithms": lambda k, at: sp.log(1 + at % 3),
+    "one or two": lambda k, at: sp.Integer(1 + at % 2),
+}
+
+
+def _values(program: Program, name: str, role: str, sizes: Mapping[str, int], salt: int) -> Any:
+    """The array of an input: numbers of its role, other ones for every input."""
+    shape = tuple(int(v.xreplace({size(k): sp.Integer(n) for k, n in sizes.items()})) for v in program.shapes[name])
+    out = np.empty(shape, dtype=object)
+    for k, at in enumerate(np.ndindex(*shape)):
+        out[at] = _VALUES[role](k + salt, sum(at) + salt)
+    return out
+
+
+def kept_counts(program: Program) -> Program:
+    """The program with one more tensor for each reduction under a condition: how many points it keeps; names end in ``#``."""
+    counts = [
+        Statement(tensor(s.name + "#", *s.indices), sp.S.One, s.over, where=s.where)
+        for s in program
+        if any(integer_symbols(c) & set(s.over) for c in s.conditions)
+    ]
+    return program.with_statements((*program.statements, *counts))
+
+
+def find_counterexample(claim: Equal, full_rows: bool = True) -> Counterexample | None:
+    """The first example at which the sides of a claim differ, exactly; rows without keys are passed over where ``full_rows``."""
+    forward = claim.forward or claim.program
+    counted = {s.name for s in kept_counts(forward)} - {s.name for s in forward}
+    extra = [s for s in kept_counts(forward) if s.name in counted]
+    whole = claim.program.with_statements((*claim.program, *extra), [claim.left, claim.right, *counted]).live()
+    for inputs, sizes in examples(whole):
+        try:
+            found = exact.evaluate(whole, inputs, sizes={k: v for k, v in sizes.items() if k in map(str, whole.sizes)})
+        except SymattnError:
+            continue
+        if full_rows and any(v == 0 for n in counted for v in np.asarray(found[n]).ravel()):
+            continue
+        differing = _difference(found[claim.left], found[claim.right])
+        if differing is not None:
+            at, left, right = differing
+            what = claim.left + (f"[{', '.join(map(str, at))}]" if at else "")
+            return Counterexample({n: np.asarray(v).tolist() for n, v in inputs.items()}, sizes, what, left, right, claim.text)
+    return None
+
+
+def _difference(left: Any, right: Any) -> tuple[tuple[int, ...], sp.Expr, sp.Expr] | None:
+    a, b = np.asarray(left, dtype=object), np.asarray(right, dtype=object)
+    for at in np.ndindex(*a.shape):
+        x, y = sp.sympify(a[at]), sp.sympify(b[at])
+        try:
+            c = exact.compare(x, y)
+        except SymattnError:
+            continue
+        if c is None:
+            if (x is sp.nan) != (y is sp.nan):
+                return at, x, y
+        elif c != 0:
+            return at, x, y
+    return None
