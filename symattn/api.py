@@ -92,8 +92,9 @@ class Attention(Definition):
         reading
             ``"numpy"`` (``dtype=``), ``"mpmath"`` (``digits=``), ``"balls"`` (``bits=``) or ``"exact"``.
         outputs
-            A field name (the function returns one array) or several (a tuple): ``out``, ``lse``, ``grad_query`` ...; gradients
-            need ``grad_out`` or ``grad_lse`` among the arguments.
+            A field name (the function returns one array) or several (a tuple): ``out``, ``lse``, ``grad_query``, ``tangent_out``,
+            ``hvp_query`` ...; gradients need ``grad_out`` or ``grad_lse`` among the arguments, tangents a direction
+            (``tangent_query`` ...), and Hessian-vector products, which are tangents of gradients, both.
         layout
             Of query, key, value and their gradients.
         options
@@ -110,17 +111,19 @@ class Attention(Definition):
         UnknownNameError
             For a reading, an option or an output that does not exist.
         InputValueError
-            From the function: as :func:`symattn.binding.bind`, and when a gradient is wanted and none comes in.
+            From the function: as :func:`symattn.binding.bind`, and when a gradient is wanted and none comes in, or a tangent and
+            no direction.
 
         >>> f = Attention().lambdify("mpmath", digits=30)
         >>> f([[1]], [[0], [0]], [[1], [4]])
         array([[mpf('2.5')]], dtype=object)
+        >>> Attention().lambdify("exact", "tangent_out")([[1]], [[0], [0]], [[1], [4]], tangent_value=[[2], [0]])
+        array([[1]], dtype=object)
         """
         from importlib import import_module
 
-        from symattn.binding import bind, unbind
         from symattn.lambdify import READINGS
-        from symattn.truth.fields import check_outputs, with_gradient, with_seeds
+        from symattn.truth.fields import check_outputs, laid_back, prepared
 
         if reading not in READINGS:
             raise UnknownNameError(f"there is no reading {reading!r} that gives values. {nearest(reading, READINGS)}")
@@ -132,14 +135,14 @@ class Attention(Definition):
         evaluate = import_module(f"symattn.readings.{reading}").evaluate
 
         def function(*args: Any, **fields: Any) -> Any:
-            bound = bind(self, {**_positional(args, fields), **fields}, layout=layout)
-            gradient = any(f.startswith("grad_") for f in wanted)
-            program = with_gradient(bound.program) if gradient else bound.program
-            inputs = with_seeds(bound) if gradient else bound.inputs
+            given = {**_positional(args, fields), **fields}
+            gradient = any(f.startswith(("grad_", "hvp_")) for f in wanted)
+            tangent = any(f.startswith(("tangent_", "hvp_")) for f in wanted)
+            bound, program, inputs = prepared(self, given, layout=layout, gradient=gradient, tangent=tangent)
             letters = [letter_of(f, tuple(s.name for s in program), self.parameters) for f in wanted]
             lean = program.with_statements(program.statements, letters).live()
             found = evaluate(lean, {n: inputs[n] for n in lean.inputs}, sizes=bound.sizes, **options)
-            values = tuple(unbind(bound, name, found[name])[1] for name in letters)
+            values = tuple(laid_back(bound, name, found[name])[1] for name in letters)
             return values[0] if isinstance(outputs, str) else values
 
         return function
@@ -166,12 +169,14 @@ class Attention(Definition):
         layout
             ``"bhsd"`` or ``"bshd"``.
         fields
-            Further fields: ``grad_out``, ``grad_lse`` (then the gradients are there too), ``attn_mask``, ``sinks`` ...
+            Further fields: ``grad_out``, ``grad_lse`` (then the gradients are there too), ``tangent_query`` ... (then the
+            tangents are, and with both the Hessian-vector products), ``attn_mask``, ``sinks`` ...
 
         Returns
         -------
         dict
-            ``truth["out"]``, ``truth["grad_query"]`` ... with ``.mid``, ``.rad``, ``.status``, ``.round("bfloat16")``.
+            ``truth["out"]``, ``truth["grad_query"]``, ``truth["tangent_out"]`` ... with ``.mid``, ``.rad``, ``.status``,
+            ``.round("bfloat16")``.
 
         >>> found = Attention().truth([[1.0]], [[0.0], [0.0]], [[1.0], [4.0]], grad_out=[[1.0]], digits=20)
         >>> found["grad_value"].mid.tolist()

@@ -116,7 +116,7 @@ def _row_maximum(program: Program) -> tuple[str, ...]:
 
 
 def _checks(program: Program) -> Iterator[_Check]:
-    """What may be undefined in the scores, in what they are made of, and in the gradients of all of these."""
+    """What may be undefined in the scores, in what they are made of, and in the gradients and tangents of all of these."""
     over = next((s for s in program if s.reduce == "max"), None)
     if over is None:
         return
@@ -125,6 +125,7 @@ def _checks(program: Program) -> Iterator[_Check]:
         if s.name in made:
             made |= s.needs
     made |= {"d" + n for n in made}
+    made |= {n + "_t" for n in made}
     number = 0
     kept = set(over.conditions)
     for s in program:
@@ -145,7 +146,8 @@ def _refuse_nan(c: _Check, values: Any) -> None:
         np.asarray(np.frompyfunc(lambda x: isinstance(x, Special) and x.value != x.value, 1, 1)(values), dtype=bool)
     )
     if len(bad):
-        what = "has no value" if not c.of.name.startswith("d") else "is part of the gradient and has no value"
+        derived = "tangent" if c.of.name.endswith("_t") else "gradient" if c.of.name.startswith("d") else ""
+        what = f"is part of the {derived} and has no value" if derived else "has no value"
         raise InputValueError(f"{c.of.name}: `{c.part}` {what}{_at(c.of, bad[0])}; the mask can keep such points out")
 
 

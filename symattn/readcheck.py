@@ -41,16 +41,37 @@ def refuse_unusable(program: Program, inputs: Mapping[str, Array], sizes: Mappin
     if "B" in bad:
         bad["B"] = bad["B"] & ~np.asarray(inputs["B"] == -math.inf, dtype=bool)
     for name, unusable in bad.items():
-        if not unusable.any():
-            continue
-        found = unusable & _read(program, name, inputs, sizes)
-        if found.any():
-            where = tuple(int(k) for k in np.argwhere(found)[0])
-            place = f" at {list(where)} in the axes of {name}" if where else ""
-            raise InputValueError(
-                f"{fields[name]} is {inputs[name][where]}{place}, and something reads it; "
-                "only what is masked out may be NaN or infinite"
-            )
+        if unusable.any():
+            _refuse(name, inputs[name], unusable & _read(program, name, inputs, sizes), fields)
+
+
+def refuse_unusable_directions(
+    program: Program,
+    inputs: Mapping[str, Array],
+    directions: Mapping[str, Array],
+    sizes: Mapping[str, int],
+    fields: Mapping[str, str],
+) -> None:
+    """Refuse a NaN or an infinity in a direction of an input, at an element that something reads of that input.
+
+    Raises
+    ------
+    InputValueError
+        With field, index and value of the first one.
+    """
+    for name, x in directions.items():
+        unusable = ~_finite(x)
+        if unusable.any():
+            _refuse(name, x, unusable & _read(program, name, {**directions, **inputs}, sizes), fields)
+
+
+def _refuse(name: str, x: Array, found: Bools, fields: Mapping[str, str]) -> None:
+    if found.any():
+        where = tuple(int(k) for k in np.argwhere(found)[0])
+        place = f" at {list(where)} in the axes of {name}" if where else ""
+        raise InputValueError(
+            f"{fields[name]} is {x[where]}{place}, and something reads it; only what is masked out may be NaN or infinite"
+        )
 
 
 def _finite(x: Array) -> Bools:

@@ -26,7 +26,10 @@ IMPLIED: Mapping[str, str] = {
 }
 """Tensors whose presence says that the definition has a field."""
 
-ORDER = ("out", "lse", "grad_query", "grad_key", "grad_value")
+ORDER = (
+    *("out", "lse", "grad_query", "grad_key", "grad_value"),
+    *("tangent_out", "tangent_lse", "hvp_query", "hvp_key", "hvp_value"),
+)
 """The order of results in reports; others follow."""
 
 D = TypeVar("D", bound=Definition)

@@ -24,7 +24,10 @@ def command(
     gradient: Annotated[bool, typer.Option("--grad", help="Gradients too; the file holds grad_out.")] = False,
     layout: Annotated[str, typer.Option("--layout", metavar="bhsd|bshd", help="Of the file's arrays.")] = "bhsd",
 ) -> None:
-    """Write the exact output, log-sum-exp and gradients as midpoints and radii.
+    """Write the exact output, log-sum-exp and derivatives as midpoints and radii.
+
+    Directions in the file (tangent_query ... of the shape of what moves) give the tangents tangent_out and tangent_lse, and with
+    --grad the Hessian-vector products hvp_query, hvp_key ...; a direction that the file lacks is 0.
 
     With --digits or --bits midpoints and radii are decimal text; with --round the midpoint is a number of the format, and
     the radius bounds its distance from the exact value. A status is exact, enclosed or undecided; an undecided element gives

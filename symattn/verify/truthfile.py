@@ -11,7 +11,8 @@ import numpy as np
 
 from symattn import formats
 from symattn.definition import Definition
-from symattn.errors import FileFormatError, InputValueError, ShapeError
+from symattn.directions import directions_in
+from symattn.errors import FileFormatError, InputValueError, ShapeError, UnknownNameError
 from symattn.fields import INPUT_FIELDS
 from symattn.formats import Exact
 from symattn.intake import Array
@@ -47,7 +48,8 @@ def write_truth(
         midpoints and radii are decimal text, the radius rounded up and with it everything that the text of the midpoint leaves
         out; with one the midpoint is an array of the format, and the radius (float64) bounds its distance from the exact value.
     gradient
-        Gradients too, for the ``grad_out`` (and ``grad_lse``) of the file.
+        Gradients too, for the ``grad_out`` (and ``grad_lse``) of the file. Directions in the file (``tangent_query`` ...) give the
+        tangents, and with gradients the Hessian-vector products.
     layout
         ``"bhsd"`` or ``"bshd"``.
 
@@ -65,13 +67,14 @@ def write_truth(
     format = formats.get(round_to) if round_to is not None else None
     tensors = read_tensors(source)
     definition = implied(definition, tensors)
-    known = INPUT_FIELDS | set(definition.unbound)
-    inputs = {k: a for k, a in tensors.items() if k in known and (gradient or not k.startswith("grad_"))}
+    known = INPUT_FIELDS | set(definition.unbound) | directions_in(definition, tensors)[0].keys()
+    seeds = ("grad_", "tangent_grad_")
+    inputs = {k: a for k, a in tensors.items() if k in known and (gradient or not k.startswith(seeds))}
     if gradient and "grad_out" not in inputs:
         raise FileFormatError(f"{source}: gradients need grad_out; it holds {', '.join(sorted(tensors))}")
     try:
         found = truth_of(definition, inputs, layout=layout, digits=digits, bits=bits, decide=format)
-    except (ShapeError, InputValueError) as error:
+    except (ShapeError, InputValueError, UnknownNameError) as error:
         raise FileFormatError(f"{source}: {error}") from error
     entries: dict[str, Array] = {}
     for name in in_order(found):
