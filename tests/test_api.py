@@ -176,7 +176,8 @@ def test_a_wrong_output_is_answered_with_field_names_only():
     with pytest.raises(UnknownNameError) as caught:
         att.lambdify("numpy", "zzzzzz")
     known = set(re.findall("'(.*?)'", str(caught.value))) - {"zzzzzz"}
-    fields = {"grad_query", "grad_key", "grad_value", "grad_sinks", "grad_t"}
+    fields = {kind + "_" + x for kind in ("grad", "hvp") for x in ("query", "key", "value", "sinks", "t")}
+    fields |= {"tangent_out", "tangent_lse"}
     assert known == fields | {"out", "lse", "raw_scores", "scaled_scores", "scores", "weights"}
     with pytest.raises(UnknownNameError) as caught:
         att.lambdify("numpy", "grad_foo")

@@ -47,7 +47,7 @@ def check_outputs(definition: Definition, wanted: Iterable[str]) -> None:
     tangents = [tangent_name(s.name) for s in program if not s.range_only]
     letters = [*defined, *tangents, *(x for n in (*real, *defined) for x in ("d" + n, tangent_name("d" + n)))]
     names = {field_of(n, parameters) for n in letters} - seeds
-    public = [*defined, *tangents, *(x for n in real for x in ("d" + n, tangent_name("d" + n)))]
+    public = [*defined, *map(tangent_name, program.outputs), *(x for n in real for x in ("d" + n, tangent_name("d" + n)))]
     shown = public_fields(public, parameters) - seeds
     for name in wanted:
         if name not in names:
