@@ -64,7 +64,7 @@ class Decision:
     Parameters
     ----------
     verdict
-        ``"proved"``, ``"refuted"`` or ``"open"``; open is never false.
+        ``"proved"``, ``"tested"`` (cited, and no counterexample found), ``"refuted"`` or ``"open"``; open is never false.
     method
         How: the normal form, induction, entry by entry ...
     scope

@@ -6,7 +6,7 @@ import time
 
 from symattn.definition import Definition
 from symattn.errors import NotDifferentiableError, NotStatedError, ProofError
-from symattn.theorems.claim import OPEN, PROVED, REFUTED, Claim, Counterexample, Decision
+from symattn.theorems.claim import OPEN, PROVED, REFUTED, TESTED, Claim, Counterexample, Decision
 from symattn.theorems.subject import Subject
 from symattn.theorems.theorem import NOT_APPLICABLE, Result, Theorem
 
@@ -26,7 +26,7 @@ def prove_theorem(theorem: Theorem, definition: Definition | None = None) -> Res
     Returns
     -------
     Result
-        Proved (every claim is); not applicable (a condition does not hold; with a counterexample where the search finds one);
+        Proved (every claim is); tested (the others are cited and tested); not applicable (a condition does not hold; with a counterexample where the search finds one);
         refuted (the conditions hold and a claim fails); open.
 
     >>> from symattn.theorems.catalogue import get
@@ -58,6 +58,8 @@ def prove_theorem(theorem: Theorem, definition: Definition | None = None) -> Res
             return found(REFUTED, decisions=tuple(decisions), counterexample=decisions[-1].counterexample)
     if all(d.verdict == PROVED for d in decisions):
         return found(PROVED, decisions=tuple(decisions))
+    if all(d.verdict in (PROVED, TESTED) for d in decisions):
+        return found(TESTED, decisions=tuple(decisions))
     unsettled = next(d for d in decisions if d.verdict == OPEN)
     return found(OPEN, decisions=tuple(decisions), reason=unsettled.method)
 

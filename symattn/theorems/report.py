@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from symattn.definition import Definition
-from symattn.theorems.claim import PROVED, Counterexample
+from symattn.theorems.claim import PROVED, TESTED, Counterexample
 from symattn.theorems.theorem import Result, Theorem
 
 __all__ = ["at_length", "definition_text", "listing", "outside", "table", "to_json"]
@@ -45,7 +45,7 @@ def table(results: Iterable[Result]) -> str:
     """
     lines = [f"{'theorem':<23} {'verdict':<14} {'scope':<11} {'seconds':>7} method"]
     for r in results:
-        how = r.method if r.verdict == PROVED else "exact values" if r.counterexample else ""
+        how = r.method if r.scope else "exact values" if r.counterexample else ""
         lines.append(f"{r.theorem.name:<23} {r.verdict:<14} {r.scope or '-':<11} {r.seconds:7.1f} {how}"[:WIDTH].rstrip())
     return "\n".join(lines)
 
@@ -76,6 +76,8 @@ def outside(result: Result) -> str:
 def verdict_text(result: Result) -> str:
     """The verdict as a clause."""
     seconds = f"({result.seconds:.1f} s)"
+    if result.verdict == TESTED:
+        return f"TESTED only: {result.method} {seconds}"
     if result.verdict == PROVED:
         return f"PROVED for {result.scope}, by {result.method} {seconds}"
     return f"{result.verdict.upper()}{': ' + result.reason if result.reason else ''} {seconds}"

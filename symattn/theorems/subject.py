@@ -7,6 +7,7 @@ what multiplies V. A theorem about a tensor that a program does not have says no
 from __future__ import annotations
 
 from functools import cached_property
+
 import sympy as sp
 
 from symattn.adjoint import adjoint

@@ -8,7 +8,7 @@ from typing import Any
 
 from symattn.definition import Definition
 from symattn.indexed import Table
-from symattn.theorems.claim import ALL, OPEN, PROVED, REFUTED, Claim, Counterexample, Decision
+from symattn.theorems.claim import ALL, OPEN, PROVED, REFUTED, TESTED, Claim, Counterexample, Decision
 from symattn.theorems.subject import Subject
 
 __all__ = ["NOT_APPLICABLE", "Condition", "Result", "Theorem"]
@@ -92,7 +92,7 @@ class Result:
     definition
         What it was asked of.
     verdict
-        ``"proved"``, ``"not applicable"``, ``"refuted"`` or ``"open"``.
+        ``"proved"``, ``"tested"``, ``"not applicable"``, ``"refuted"`` or ``"open"``.
     decisions
         One for each claim, as far as they were decided.
     reason
@@ -114,7 +114,7 @@ class Result:
     @property
     def scope(self) -> str:
         """The narrowest scope of its claims; empty where nothing is proved."""
-        if self.verdict != PROVED:
+        if self.verdict not in (PROVED, TESTED):
             return ""
         scopes = [d.scope for d in self.decisions]
         return next((s for s in scopes if s != ALL), ALL)
