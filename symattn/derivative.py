@@ -5,21 +5,27 @@ For ``Y[F] = sum over R of expr(X1[I1], X2[I2], ...) where w`` each read ``X[I]`
     dX[u] += sum over F, R of  dY[F] * d expr / d X[I]    where w and I(F, R) = u
 
 and forwards ``Y_t[F] += sum over R of  d expr / d X[I] * X_t[I]  where w``. SymPy differentiates scalars, every read being a
-real symbol; the rule moves indices. The equality goes away where the subscripts are distinct indices, and is a scatter-add
-otherwise. Conditions are never differentiated and are carried along. A product needs one helper, the product of the other
-factors. A statement that is ``range_only`` is held constant here; :mod:`symattn.adjoint` is the door that proves such claims.
+real symbol; the rule moves indices. The equality goes away where the subscripts are distinct indices or can be solved for one
+(``t - 1``), and is a scatter-add otherwise (:mod:`symattn.contributions`). Conditions are never differentiated and are carried
+along. A product needs one helper, the product of the other factors. A statement that is ``range_only`` is held constant here;
+:mod:`symattn.adjoint` is the door that proves such claims.
+
+The gradient of a scan group needs no other rule: all its statements contribute first, and the gradients of its tensors, in
+reverse order, are a scan that walks the other way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
+from symattn.contributions import Names, Part, contribution, count_out, total_of
 from symattn.errors import NotDifferentiableError, UnknownNameError, nearest
-from symattn.indexed import Tensor, index, integer_symbols, name_of, reads, subscripts_of, tensor
+from symattn.indexed import Tensor, name_of, reads, subscripts_of, tensor
 from symattn.program import Program, Statement
+from symattn.scans import Scan, kept_apart
 
 __all__ = ["Transposed", "backward", "derivative", "forward", "real_inputs", "tangent_name"]
 
@@ -82,56 +88,6 @@ def tangent_name(name: str) -> str:
     return name + "_t"
 
 
-@dataclass
-class _Names:
-    """Names and indices that are in use, and fresh ones."""
-
-    program: Program
-    taken: set[str] = field(init=False)
-    dims: dict[sp.Symbol, sp.Expr] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.taken = {*self.program.inputs, *(s.name for s in self.program)}
-        self.dims = dict(self.program.dims)
-
-    def name(self, wish: str) -> str:
-        """``wish``, with primes until it is free."""
-        while wish in self.taken:
-            wish += "'"
-        self.taken.add(wish)
-        return wish
-
-    def twin(self, a: sp.Symbol, used: Iterable[sp.Symbol]) -> sp.Symbol:
-        """An index of the same size as ``a``, primed until it is not in ``used``."""
-        used, b = set(used), index(a.name + "'")
-        while b in used or self.dims.setdefault(b, self.dims[a]) != self.dims[a]:
-            b = index(b.name + "'")
-        return b
-
-    def of_size(self, n: sp.Expr, used: Iterable[sp.Symbol]) -> sp.Symbol:
-        """An index of size ``n`` that is not in ``used``: one that the program knows, or a new letter."""
-        used = set(used)
-        for a, v in self.dims.items():
-            if v == n and a not in used:
-                return a
-        busy = {a.name for a in self.dims} | self.taken | {a.name for a in self.program.sizes}
-        letters = [x + tail for tail in ("", *map(str, range(1, len(busy) + 2))) for x in "uvwxyz"]
-        a = index(next(x for x in letters if x not in busy))
-        self.dims[a] = n
-        return a
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One contribution to a gradient: sum over ``over`` of ``expr`` where ``where``, at the subscripts ``at``."""
-
-    at: tuple[sp.Symbol, ...]
-    expr: sp.Expr
-    over: tuple[sp.Symbol, ...]
-    where: sp.Basic
-    source: str
-
-
 @dataclass(frozen=True)
 class Transposed:
     """What :func:`backward` gives: the program, and the names of seeds and gradients by the tensor they belong to."""
@@ -141,18 +97,7 @@ class Transposed:
     gradients: dict[str, str]
 
 
-def _count(
-    expr: sp.Expr, over: tuple[sp.Symbol, ...], where: sp.Basic, dims: dict[sp.Symbol, sp.Expr]
-) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
-    """Sum over indices that neither expression nor condition has: a factor, their size."""
-    used = integer_symbols(expr) | integer_symbols(where)
-    for a in over:
-        if a not in used:
-            expr = dims[a] * expr
-    return expr, tuple(a for a in over if a in used)
-
-
-def _others(s: Statement, names: _Names) -> Statement:
+def _others(s: Statement, names: Names) -> Statement:
     """For a product over R: at each (F, R) the product over all other points R', no division needed."""
     table = {a: names.twin(a, s.domain) for a in s.over}
     apart = sp.Or(*[sp.Ne(b, a) for a, b in table.items()])
@@ -170,9 +115,11 @@ def _reducible(s: Statement) -> None:
 def _active(program: Program, wrt: Iterable[str]) -> set[str]:
     """The tensors that depend on ``wrt`` through values that are differentiated."""
     live = set(wrt)
-    for s in program:
-        if not s.range_only and any(name_of(x) in live for x in s.reads):
-            live.add(s.name)
+    for group in program.groups():
+        while more := {
+            s.name for s in group if not s.range_only and s.name not in live and any(name_of(x) in live for x in s.reads)
+        }:
+            live |= more
     return live
 
 
@@ -194,94 +141,97 @@ def backward(program: Program, wrt: Iterable[str] | None = None) -> Transposed:
 
     See :func:`symattn.adjoint.adjoint`, which proves them.
     """
-    asked, names = _wrt(program, wrt), _Names(program)
-    active = _active(program, asked)
-    seeds = {o: names.name("d" + o) for o in program.outputs}
-    grads: dict[str, str] = {}
-    parts: dict[str, list[_Part]] = {}
-    out: list[Statement] = []
-
-    def close(target: Tensor) -> None:
-        """Emit the statements that add up all contributions to the gradient of ``target``."""
-        n = name_of(target)
-        if n in seeds and not parts.get(n) and n not in asked:
-            grads[n] = seeds[n]
-            return
-        grads[n] = names.name("d" + n)
-        seed = tensor(seeds[n], *subscripts_of(target)) if n in seeds else None
-        out.extend(_total(tensor(grads[n], *subscripts_of(target)), parts.pop(n, []), seed, names))
-
-    for s in reversed(program.statements):
-        if s.range_only or s.name not in active or not (s.name in parts or s.name in seeds or s.name in asked):
-            continue
-        close(s.target)
-        live = [x for x in s.reads if name_of(x) in active]
-        if not live:
-            continue
-        _reducible(s)
-        weight: sp.Expr = tensor(grads[s.name], *s.indices)
-        if s.over and s.reduce == "prod":
-            others = _others(s, names)
-            out.append(others)
-            weight = weight * others.target
-        for x in live:
-            slope = derivative(s.expr, x, s.name)
-            if slope != 0:
-                parts.setdefault(name_of(x), []).append(_contribution(s, x, weight * slope, program, names))
-    for n in asked:
-        if n not in grads:
-            close(program[n].target if n in program else _generic(program, n, names))
-    shapes = {seeds[o]: program.shapes[o] for o in program.outputs}
-    seen = {name_of(x) for s in out for x in s.reads}
-    full = program.with_statements(
-        (*program.statements, *out), [grads[n] for n in asked], names.dims, {k: v for k, v in shapes.items() if k in seen}
-    )
-    return Transposed(full, seeds, {n: grads[n] for n in asked})
+    return _Backward(program, _wrt(program, wrt)).run()
 
 
-def _contribution(s: Statement, x: Tensor, expr: sp.Expr, program: Program, names: _Names) -> _Part:
-    """What the read ``x`` of ``s`` adds to the gradient of its tensor; other subscripts become ``where a = subscript``."""
-    at: list[sp.Symbol] = []
-    where = s.where
-    plain = {a for a in subscripts_of(x) if a in s.domain}
-    for k, a in enumerate(subscripts_of(x)):
-        if a in s.domain and a not in at:
-            at.append(a)
-        else:
-            u = names.of_size(program.shapes[name_of(x)][k], {*s.domain, *at, *plain})
-            at.append(u)
-            where = sp.And(where, sp.Eq(u, a))
-    expr, over = _count(expr, tuple(a for a in s.domain if a not in at), where, names.dims)
-    return _Part(tuple(at), expr, over, where, s.name)
+class _Backward:
+    """The gradient as it grows: contributions that wait for their tensor, and the groups of statements so far."""
+
+    def __init__(self, program: Program, asked: tuple[str, ...]) -> None:
+        self.program, self.asked, self.names = program, asked, Names(program)
+        self.active = _active(program, asked)
+        self.seeds = {o: self.names.name("d" + o) for o in program.outputs}
+        self.grads: dict[str, str] = {}
+        self.parts: dict[str, list[Part]] = {}
+        self.out: list[tuple[Statement, ...]] = []
+
+    def run(self) -> Transposed:
+        program, grads = self.program, self.grads
+        for group in reversed(program.groups()):
+            reached = self.reached(group)
+            self.opened(reached)
+            self.put(group[0].scan, reached)
+        for n in self.asked:
+            if n not in grads:
+                target = program[n].target if n in program else _generic(program, n, self.names)
+                grads[n] = self.names.name("d" + n)
+                self.out += [(s,) for s in self.total(target)]
+        shapes = {self.seeds[o]: program.shapes[o] for o in program.outputs}
+        seen = {name_of(x) for group in self.out for s in group for x in s.reads}
+        full = program.with_statements(
+            kept_apart([*program.groups(), *self.out]),
+            [grads[n] for n in self.asked],
+            self.names.dims,
+            {k: v for k, v in shapes.items() if k in seen},
+        )
+        return Transposed(full, self.seeds, {n: grads[n] for n in self.asked})
+
+    def reached(self, group: tuple[Statement, ...]) -> dict[str, tuple[Statement, dict[Tensor, sp.Expr]]]:
+        """The statements that have a gradient, last one first, each with its slopes by what it reads."""
+        able = [s for s in reversed(group) if s.name in self.active and not s.range_only]
+        waiting = {s.name for s in able if s.name in self.parts or s.name in self.seeds or s.name in self.asked}
+        found: dict[str, tuple[Statement, dict[Tensor, sp.Expr]]] = {}
+        while todo := [s for s in able if s.name in waiting and s.name not in found]:
+            for s in todo:
+                live = [x for x in s.reads if name_of(x) in self.active]
+                if live:
+                    _reducible(s)
+                slopes = {x: derivative(s.expr, x, s.name) for x in live}
+                found[s.name] = s, {x: slope for x, slope in slopes.items() if slope != 0}
+                waiting |= {name_of(x) for x in found[s.name][1]}
+        return {s.name: found[s.name] for s in able if s.name in found}
+
+    def opened(self, reached: dict[str, tuple[Statement, dict[Tensor, sp.Expr]]]) -> None:
+        """Name the gradients of a group, and let its statements contribute to those of what they read."""
+        fed = {name_of(x) for _, slopes in reached.values() for x in slopes} | self.parts.keys() | set(self.asked)
+        for n in reached:
+            self.grads[n] = self.names.name("d" + n) if n not in self.seeds or n in fed else self.seeds[n]
+        for s, slopes in reached.values():
+            weight: sp.Expr = tensor(self.grads[s.name], *s.indices)
+            if slopes and s.over and s.reduce == "prod":
+                others = _others(s, self.names)
+                self.out.append((others,))
+                weight = weight * others.target
+            ends = isinstance(weight, sp.Indexed) and self.grads[s.name] != self.seeds.get(s.name)
+            for x, slope in slopes.items():
+                part = contribution(s, x, weight, slope, self.program, self.names, ends)
+                if part is not None:
+                    self.parts.setdefault(name_of(x), []).append(part)
+
+    def put(self, scan: Scan | None, reached: dict[str, tuple[Statement, dict[Tensor, sp.Expr]]]) -> None:
+        """Emit the gradients of a group: those of a scan are a scan that walks the other way; helpers that read none stay out."""
+        own = {self.grads[n] for n in reached if self.grads[n] != self.seeds.get(n)}
+        inside: list[Statement] = []
+        for n, (s, _) in reached.items():
+            if self.grads[n] not in own:
+                continue
+            back = None if scan is None else scan.reversed()
+            for made in self.total(s.target, back):
+                if back is None or not (made.name in own or made.needs & own):
+                    self.out.append((made,))
+                else:
+                    inside.append(replace(made, scan=back))
+        if inside:
+            self.out.append(tuple(inside))
+
+    def total(self, target: Tensor, scan: Scan | None = None) -> list[Statement]:
+        """The statements that add up all contributions to the gradient of ``target``, whose name is given."""
+        n, at = name_of(target), subscripts_of(target)
+        seed = tensor(self.seeds[n], *at) if n in self.seeds else None
+        return total_of(tensor(self.grads[n], *at), self.parts.pop(n, []), seed, self.names, scan)
 
 
-def _total(target: Tensor, parts: list[_Part], seed: Tensor | None, names: _Names) -> list[Statement]:
-    """``target`` = the sum of all contributions and the seed, in as few statements as their domains allow."""
-    own = [_moved(p, target, names) for p in parts]
-    if own and seed is None and (len(own) == 1 or (not any(p.over for p in own) and len({p.where for p in own}) == 1)):
-        return [Statement(target, sp.Add(*[p.expr for p in own]), own[0].over, where=own[0].where)]
-    out, total = [], [] if seed is None else [seed]
-    for p in own:
-        if p.over or p.where != sp.true:
-            part = tensor(names.name(f"{name_of(target)}_{p.source}"), *subscripts_of(target))
-            out.append(Statement(part, p.expr, p.over, where=p.where))
-            total.append(part)
-        else:
-            total.append(p.expr)
-    return [*out, Statement(target, sp.Add(*total))]
-
-
-def _moved(p: _Part, target: Tensor, names: _Names) -> _Part:
-    """The contribution with its subscripts renamed to those of the target, and bound indices out of their way."""
-    to = subscripts_of(target)
-    table = dict(zip(p.at, to, strict=True))
-    for a in p.over:
-        if a in to:
-            table[a] = names.twin(a, {*to, *p.at, *p.over, *table.values()})
-    return _Part(to, p.expr.xreplace(table), tuple(table.get(a, a) for a in p.over), p.where.xreplace(table), p.source)
-
-
-def _generic(program: Program, name: str, names: _Names) -> Tensor:
+def _generic(program: Program, name: str, names: Names) -> Tensor:
     """An input with distinct plain indices: as the program first reads it so, or with indices of the right sizes."""
     first: Tensor | None = None
     for s in program:
@@ -304,28 +254,62 @@ def forward(program: Program, wrt: Iterable[str] | None = None) -> Program:
 
     See :func:`symattn.adjoint.tangent`, which proves them.
     """
-    asked, names = _wrt(program, wrt), _Names(program)
-    dot = {n: names.name(tangent_name(n)) for n in asked}
-    out: list[Statement] = []
-    for s in program:
-        live = [x for x in s.reads if name_of(x) in dot]
-        if s.range_only or s.name in asked or not live:
-            continue
-        _reducible(s)
-        slopes = [(derivative(s.expr, x, s.name), tensor(dot[name_of(x)], *subscripts_of(x))) for x in live]
-        expr = sp.Add(*[d * t for d, t in slopes])
-        if expr == 0:
-            continue
-        if s.over and s.reduce == "prod":
-            others = _others(s, names)
-            out.append(others)
-            expr = others.target * expr
-        expr, over = _count(expr, s.over, s.where, names.dims)
-        dot[s.name] = names.name(tangent_name(s.name))
-        out.append(Statement(tensor(dot[s.name], *s.indices), expr, over, where=s.where))
+    asked, names = _wrt(program, wrt), Names(program)
+    given = {n: names.name(tangent_name(n)) for n in asked}
+    dot = dict(given)
+    out: list[tuple[Statement, ...]] = []
+    for group in program.groups():
+        moved = _moved_by(group, dot, asked)
+        for s in moved:
+            if s.name not in asked:
+                dot[s.name] = names.name(tangent_name(s.name))
+            elif s.scan is not None:  # what is added at one step moves the later ones
+                dot[s.name] = names.name(given[s.name])
+        made = []
+        for s, slopes in moved.items():
+            expr = sp.Add(*[slope * tensor(dot[name_of(x)], *subscripts_of(x)) for x, slope in slopes.items()])
+            if s.over and s.reduce == "prod":
+                others = _others(s, names)
+                out.append((others,))
+                expr = others.target * expr
+            expr, over = count_out(expr, s.over, s.where, names.dims)
+            target = tensor(dot[s.name], *s.indices)
+            derived = Statement(target, expr, over, where=s.where, scan=s.scan)
+            made += [derived] if s.name not in given else _with_direction(derived, given[s.name], names)
+        out.append(tuple(made))
     for o in program.outputs:
         if o not in dot:
             dot[o] = names.name(tangent_name(o))
-            out.append(Statement(tensor(dot[o], *program[o].indices), sp.S.Zero))
-    shapes = {dot[n]: program.shapes[n] for n in asked}
-    return program.with_statements((*program.statements, *out), [dot[o] for o in program.outputs], names.dims, shapes)
+            out.append((Statement(tensor(dot[o], *program[o].indices), sp.S.Zero),))
+    shapes = {given[n]: program.shapes[n] for n in asked}
+    full = kept_apart([*program.groups(), *(group for group in out if group)])
+    return program.with_statements(full, [dot[o] for o in program.outputs], names.dims, shapes)
+
+
+def _moved_by(
+    group: tuple[Statement, ...], dot: Mapping[str, str], asked: tuple[str, ...]
+) -> dict[Statement, dict[Tensor, sp.Expr]]:
+    """The statements of a group that have a tangent, with their slopes by what they read and what moves."""
+    able = [s for s in group if not s.range_only and (s.name not in asked or s.scan is not None)]
+    moving = set(dot)
+    found: dict[Statement, dict[Tensor, sp.Expr]] = {}
+    while True:
+        for s in able:
+            live = [x for x in s.reads if name_of(x) in moving]
+            if live:
+                _reducible(s)
+            slopes = {x: derivative(s.expr, x, s.name) for x in live}
+            found[s] = {x: slope for x, slope in slopes.items() if slope != 0}
+        more = {s.name for s in able if found[s]} - moving
+        if not more:
+            return {s: slopes for s, slopes in found.items() if slopes}
+        moving |= more
+
+
+def _with_direction(s: Statement, given: str, names: Names) -> list[Statement]:
+    """What moves a tensor of a scan through earlier steps, and the direction that it is given, added up."""
+    direction = tensor(given, *s.indices)
+    if s.where == sp.true and not s.over:
+        return [replace(s, expr=s.expr + direction)]
+    part = tensor(names.name(s.name + "_earlier"), *s.indices)
+    return [replace(s, target=part), Statement(s.target, part + direction, scan=s.scan)]

@@ -79,11 +79,11 @@ def small(*statements: Statement, outputs=None, shapes=None) -> Program:
     return Program(statements, DIMS | {t: n}, outputs or (statements[-1].name,), shapes or {})
 
 
-def test_a_read_at_an_expression_becomes_a_scatter_add():
+def test_a_read_at_a_shifted_index_is_solved_and_at_a_number_scattered():
     prog = small(Statement(T("x", t), T("u", t - 1) * T("v", 0), where=sp.Ge(t, 1)), shapes={"v": (m,), "u": (n,)})
     back = backward(prog).program
     assert lines(back, 1) == [
-        "du[i] = sum over t of dx[t]*v[0]   where i == t - 1 and t >= 1",
+        "du[i] = dx[i + 1]*v[0]   where i < n - 1",
         "dv[j] = sum over t of dx[t]*u[t - 1]   where j == 0 and t >= 1",
     ]
     assert back.shapes["du"] == (n,) and back.shapes["dv"] == (m,)
