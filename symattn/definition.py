@@ -45,6 +45,8 @@ class Definition:
         K and V are projections of a second source, the memory C (with ``start`` x or tokens).
     output_projection
         The heads' outputs are combined by W_O; ``out`` is the result.
+    projection_bias
+        Every projection (of Q, K, V, and W_O) adds a vector of its own.
     causal
         None; ``"top-left"``: j <= i; ``"bottom-right"``: j <= i + m - n; an integer k: j <= i + k. True means top-left.
     window
@@ -122,8 +124,9 @@ class Definition:
         Scores, weights or both are mixed across heads; scores are convolved over (cq, ck) queries and keys.
     output_gate
         The output is multiplied by the sigmoid of a gate.
-    layer_norm, activation
-        Of a layer form: norm after (``"post"``) or before each block, ``"relu"`` or ``"gelu"``.
+    layer_norm, layer_norm_eps, activation
+        Of a layer form: norm after (``"post"``) or before each block, what stands under its root beside the variance, and the
+        function between the two linear maps, ``"relu"`` or ``"gelu"`` (by the error function).
 
     Raises
     ------
@@ -150,6 +153,7 @@ class Definition:
     start: str = "qkv"
     cross: bool = False
     output_projection: bool = False
+    projection_bias: bool = False
     causal: str | int | None = None
     window: tuple[int | None, int | None] | None = None
     window_counts: str = "keys"
@@ -186,7 +190,7 @@ class Definition:
     rope: str | None = None
     rope_dim: int | None = None
     rope_frequencies: sp.Expr | None = None
-    rope_amplitude: Fraction | str | None = None
+    rope_amplitude: sp.Expr | None = None
     rope_offset: str | int | None = None
     qk_norm: str | None = None
     qk_norm_weight: bool = False
@@ -203,6 +207,7 @@ class Definition:
     multi_token: tuple[int, int] | None = None
     output_gate: bool = False
     layer_norm: str = "post"
+    layer_norm_eps: Fraction | str = Fraction(1, 100_000)
     activation: str = "relu"
 
     if TYPE_CHECKING:
@@ -221,6 +226,12 @@ class Definition:
 
     def _settle(self) -> None:
         """What fields imply for others, and what they must not say together."""
+        if self.form != "softmax":
+            from symattn import forms
+
+            for name, value in forms.get(self.form).implies.items():
+                if getattr(self, name) == type(self).__dataclass_fields__[name].default:
+                    object.__setattr__(self, name, value)
         if self.prefix is not None and self.causal is None:
             object.__setattr__(self, "causal", "top-left")
         if self.kv_heads is not None and self.heads is None:
@@ -257,8 +268,15 @@ class Definition:
 
     @property
     def core(self) -> Self:
-        """The attention of given Q, K, V that this definition contains: without projections, embedding and W_O."""
-        return self.replace(start="qkv", cross=False, output_projection=False)
+        """The attention of given Q, K, V that this definition contains: without projections, embedding and W_O.
+
+        A form that starts from other tensors is itself.
+        """
+        from symattn import forms
+
+        if forms.get(self.form).sources:
+            return self
+        return self.replace(start="qkv", cross=False, output_projection=False, positions=None, next_word=False)
 
     @property
     def head_counts(self) -> tuple[int, int]:
@@ -271,10 +289,10 @@ class Definition:
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters that the fields read, bound or not, sorted."""
         found: set[str] = set()
-        for e in (self.score, self.mask, self.scale):
+        for e in (self.score, self.mask, self.scale, self.rope_frequencies, self.rope_amplitude):
             if e is not None:
                 found |= set(parameters_of(e))
-        found |= {x for x in (self.softcap, self.prefix, self.dropout_p) if isinstance(x, str)}
+        found |= {x for x in (self.softcap, self.prefix, self.dropout_p, self.qk_norm_eps, self.layer_norm_eps) if isinstance(x, str)}
         return tuple(sorted(found))
 
     @property

@@ -20,11 +20,42 @@ class Field(NamedTuple):
     """b batch, H heads, K key and value heads, i query, j key, other letters as in the program; ``*`` as given."""
     kind: str = "real"
     """``real``, ``positive``, ``unit`` (from 0 to 1), ``integer`` or ``boolean``: which numbers it may hold."""
+    below: str = ""
+    """Of integers: the size that they are smaller than, where there is one."""
     about: str = ""
     """What it is, in a few words; for inputs that are bound by their axes alone."""
 
 
-DECLARED: tuple[Field, ...] = ()
+DECLARED: tuple[Field, ...] = (
+    Field("gQ", "q_norm_weight", "c", about="the weights of the norm of the queries, one per channel"),
+    Field("gK", "k_norm_weight", "c", about="the weights of the norm of the keys, one per channel"),
+    Field("Wgen", "w_general", "Hcy", about="the matrix between query and key"),
+    Field("Wadd", "w_additive", "Hxc", about="the hidden layer's weights of the query"),
+    Field("Uadd", "u_additive", "Hxc", about="the hidden layer's weights of the key"),
+    Field("Wcat", "w_concat", "Hxsc", about="the hidden layer's weights of the query (s = 0) and of the key (s = 1)"),
+    Field("wadd", "v_additive", "Hx", about="the weight of each hidden unit in the score"),
+    Field("aK", "relative_keys", "tc", about="a vector for each distance, shared by all heads"),
+    Field("rK", "relative_keys", "Htc", about="a vector for each distance and head"),
+    Field("uR", "content_bias", "Hc", about="what is added to the query before it meets the keys"),
+    Field("vR", "position_bias", "Hc", about="what is added to the query before it meets the distances"),
+    Field("Bkt", "bucket_bias", "Hw", about="the bias of each head and bucket"),
+    Field("bkt", "bucket_numbers", "ij", "integer", "buckets", about="the bucket of every query and key"),
+    Field("Q2", "query2", "bHic", about="the queries of the second map"),
+    Field("K2", "key2", "bKjc", about="the keys of the second map"),
+    Field("WQ2", "w_q2", "Hac", about="the query weights of the second map"),
+    Field("WK2", "w_k2", "Kac", about="the key weights of the second map"),
+    Field("lq1", "lambda_q1", "c", about="the first of the vectors that the weight of the second map is made of"),
+    Field("lk1", "lambda_k1", "c", about="what lambda_q1 meets"),
+    Field("lq2", "lambda_q2", "c", about="the second of these vectors"),
+    Field("lk2", "lambda_k2", "c", about="what lambda_q2 meets"),
+    Field("lam0", "lambda_init", "", about="the part of the weight of the second map that is not learned"),
+    Field("mixS", "mix_scores", "HH", about="from head (row) to head (column), before the normalizer"),
+    Field("mixP", "mix_weights", "HH", about="from head (row) to head (column), after the normalizer"),
+    Field("kern", "score_kernel", "Hxy", about="the kernel over neighbouring queries and keys, one for each head"),
+    Field("fg", "forget_gates", "bHj", about="the logits of the forget gates, at the positions of the keys"),
+    Field("og", "gate", "bHie", about="the logits of the output gate"),
+    Field("WG", "w_g", "Hae", about="the weights of the output gate"),
+)
 """Inputs of the variants that need nothing but their axes: checked against the program's shapes, and drawn by their kind."""
 
 ROWS: tuple[Field, ...] = (
@@ -68,6 +99,15 @@ HELPERS: Mapping[str, str] = {
     **dict.fromkeys(("E", "Pd"), "bHij"),
     **dict.fromkeys(("O0", "U"), "bHie"),
     **dict.fromkeys(("slope_a", "slope_b"), "H"),
+    **dict.fromkeys(("Th", "Tha", "Thb"), "c"),
+    **dict.fromkeys(("CQ", "SQ"), "ic"),
+    **dict.fromkeys(("CK", "SK"), "jc"),
+    **dict.fromkeys(("Qneg", "Qpos", "Qrest", "Qrot", "Qn", "Qu", "Qv"), "bHic"),
+    **dict.fromkeys(("Kneg", "Kpos", "Krest", "Krot", "Kn", "Ks"), "bKjc"),
+    **dict.fromkeys(("Qsq", "Qnorm"), "bHi"),
+    **dict.fromkeys(("Ksq", "Knorm"), "bKj"),
+    **dict.fromkeys(("Ksum", "Kmean"), "bKc"),
+    **{"Kcount": "b", "Qw": "bHiy", "Hq": "bHix", "Hk": "bHjx", "Rc": "bHij", "Rp": "bHit"},
 }
 """Tensors of a program that have no field name, and their axes."""
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symattn import formats
+from symattn import formats, forms
 from symattn.definition import Definition
 from symattn.errors import ShapeError
+from symattn.indexed import index
 from symattn.intake import Array
+from symattn.verify import drawn
 from symattn.verify.kernels.call import Call
 
 SHAPE_LETTERS = ("B", "H", "HKV", "N", "M", "D", "DV")
@@ -83,6 +85,8 @@ class Kind:
     draw: Callable[[np.random.Generator, tuple[int, ...]], Array] = _normal
     change: Callable[[dict[str, Array]], None] = lambda fields: None
     applies: Callable[[Call], bool] = lambda call: True
+    anywhere: bool = False
+    """Whether it is meant for forms too that do not start from query, key and value."""
 
 
 def _large(fields: dict[str, Array]) -> None:
@@ -113,8 +117,32 @@ def _unread(call: Call) -> Array:
 
 
 def _any_unread(call: Call) -> bool:
-    d = call.definition
-    return bool(_unread(call).any()) and d.empty_row != "uniform"
+    return bool(_unread(call).any()) and reads_visible_keys_only(call.definition)
+
+
+def reads_visible_keys_only(d: Definition) -> bool:
+    """Whether every statement that reads a key or a value does so where some query attends to it: none takes a mean of all keys.
+
+    >>> reads_visible_keys_only(Definition()), reads_visible_keys_only(Definition(causal="top-left", empty_row="uniform"))
+    (True, False)
+    """
+    program = d.program()
+    pairs = set(program["R"].conditions) if "R" in program else set()
+    found: set[str] = set()  # what is made of keys or values one by one
+    for s in program:
+        if not s.needs & ({"K", "V"} | found):
+            continue
+        if pairs <= set(s.conditions):
+            continue
+        if s.over and any(s.over) and index("j") in s.over:
+            return False
+        found.add(s.name)
+    return "R" in program
+
+
+def starts_elsewhere(d: Definition) -> bool:
+    """Whether a definition starts from other tensors than query, key and value."""
+    return bool(forms.get(d.form).sources)
 
 
 _WIDE, _TALL = Shape(2, 6, 3, 5, 7, 6, 6), Shape(2, 6, 3, 7, 5, 6, 6)
@@ -122,10 +150,10 @@ _LONG, _SQUARE = replace(_WIDE, n=4, m=133), replace(_WIDE, n=21, m=21)
 """Keys beyond one tile of any usual size, never a multiple of one; the square one for masks that start at the top left."""
 
 KINDS: tuple[Kind, ...] = (
-    Kind("normal", _WIDE, "N(0,1), fewer queries than keys"),
-    Kind("tall", _TALL, "N(0,1), more queries than keys: bottom-right causal rows without keys"),
+    Kind("normal", _WIDE, "N(0,1), fewer queries than keys", anywhere=True),
+    Kind("tall", _TALL, "N(0,1), more queries than keys: bottom-right causal rows without keys", anywhere=True),
     Kind("large", _WIDE, "queries times 8: a softcap saturates, one key takes a row", change=_large),
-    Kind("integers", _TALL, "integers from -2 to 2: ties and exact results", draw=_integers),
+    Kind("integers", _TALL, "integers from -2 to 2: ties and exact results", draw=_integers, anywhere=True),
     Kind("deep", replace(_WIDE, m=9), "all scores near -200: a padded or missing key would take the row", change=_deep),
     Kind(
         "abyss",
@@ -170,10 +198,17 @@ def fields_for(definition: Definition, shape: Shape, dtype: str, seed: int, kind
         "grad_out": kind.draw(r, (s.b, s.h, s.n, s.dv)),
         "grad_lse": kind.draw(r, (s.b, s.h, s.n)),
     }
-    if not definition.lse:
-        del real["grad_lse"]
-    kind.change(real)
+    if starts_elsewhere(definition):
+        real = drawn.from_scratch(definition, s, r, kind.draw)
+    else:
+        if "L" not in definition.program().outputs:
+            del real["grad_lse"]
+        kind.change(real)
     other = _given(definition, s, r, real)
+    more = drawn.drawn(definition, s, drawn.further(definition), r, kind.draw) if not starts_elsewhere(definition) else {}
+    for name, a in (*more.items(), *real.copy().items()):
+        (other if a.dtype.kind in "biu" else real)[name] = a
+    real = {name: a for name, a in real.items() if name not in other}
     top = float(f.max)
     with np.errstate(all="ignore"):
         fields = {k: np.where(np.isfinite(a), np.clip(a, -top, top), a).astype(f.dtype) for k, a in real.items()}
@@ -241,12 +276,12 @@ def cases_for(definition: Definition, dtype: str, seed: int, shape: Shape | None
         When the definition's heads contradict the shape.
     """
     found, refused = {}, {}
-    for kind in KINDS:
+    for kind in (k for k in KINDS if k.anywhere or not starts_elsewhere(definition)):
         s = shape or fitted(definition, kind.shape)
         _check(definition, s)
         fields = fields_for(definition, s, dtype, seed, kind)
         call = Call(definition, fields)
-        if definition.empty_row == "error" and call.has_empty_row:
+        if definition.empty_row == "error" and not starts_elsewhere(definition) and call.has_empty_row:
             refused[kind.name] = fields
         elif kind.applies(call):
             found[kind.name] = fields

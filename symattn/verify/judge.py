@@ -23,11 +23,11 @@ from symattn.verify.inputs import Shape, cases_for
 from symattn.verify.kernels.base import Kernel, Tensors, checked, guarded
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.registry import resolve
+from symattn.verify.kernels.user import OUTPUTS
 from symattn.verify.reference import Reference, check_inputs, judge_backward, judge_forward
 from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
 
 Progress = Callable[[str], None]
-GRADIENTS = ("grad_query", "grad_key", "grad_value")
 LEAK = "NaN in masked keys or values reaches it: masked entries are multiplied by 0 and not left out"
 """Why a tensor whose only wrong elements are NaN on poisoned masked keys is suspect, which fails a run only when strict."""
 
@@ -145,13 +145,14 @@ def verify_recorded(
     name = source if isinstance(source, str) else "arrays"
     tensors = read_tensors(source) if isinstance(source, str) else {k: to_numpy(v, k) for k, v in source.items() if v is not None}
     tensors = laid_out(tensors, layout)
-    missing = [n for n in ("query", "key", "value", "out") if n not in tensors]
+    starts = Call(definition.core, {}).sources
+    missing = [n for n in (*starts, "out") if n not in tensors]
     if missing:
         raise FileFormatError(f"{name}: lacks {', '.join(missing)}; it holds {', '.join(sorted(tensors)) or 'nothing'}")
     wanted = implied(definition.core, tensors)
     known = INPUT_FIELDS | set(wanted.unbound)
-    inputs = {k: a for k, a in tensors.items() if k in known and k not in ("out", "lse")}
-    outputs = {k: a for k, a in tensors.items() if k in ("out", "lse") or (k.startswith("grad_") and k not in INPUT_FIELDS)}
+    inputs = {k: a for k, a in tensors.items() if k in known and k not in OUTPUTS}
+    outputs = {k: a for k, a in tensors.items() if k in OUTPUTS or (k.startswith("grad_") and k not in INPUT_FIELDS)}
     try:
         ref = Reference(wanted, inputs)
         subject = _Recorded(name, outputs)
@@ -206,11 +207,11 @@ def run_case(kernel: Kernel, ref: Reference, name: str, *, backward: bool, arith
     declared = arithmetic or kernel.arithmetic(call)
     check_inputs(declared, call, by_value=isinstance(kernel, _Recorded))
     out = guarded(kernel.name, lambda: kernel.forward(_copied(call)))
-    b, h, n, _ = call.query.shape
-    shapes = {"out": (b, h, n, call.value.shape[3]), "lse": (b, h, n)}
-    dtypes = {"out": _output_dtype(declared, call)}
-    outputs = checked(kernel.name, out, shapes, dtypes)
-    judged = {k: a for k, a in outputs.items() if k == "out" or ref.definition.lse}
+    shapes = ref.shapes()
+    if "query" in call.sources:
+        shapes.setdefault("lse", call.query.shape[:3])  # a kernel may give it where the definition does not
+    outputs = checked(kernel.name, out, shapes, {"out": _output_dtype(declared, call)})
+    judged = {k: a for k, a in outputs.items() if k in ref.shapes()}
     tensors = judge_forward(ref, judged, declared)
     if backward:
         tensors += _gradients(kernel, ref, outputs, declared)
@@ -235,8 +236,9 @@ def _gradients(kernel: Kernel, ref: Reference, outputs: Tensors, declared: Arith
     inputs = {f"grad_{k}": a for k, a in call.fields.items() if not k.startswith("grad_")}
     raw = {k: _reshaped(a, inputs[k].shape) if k in inputs else a for k, a in raw.items()}
     dtype = _output_dtype(declared, call)
-    grads = checked(kernel.name, raw, {k: a.shape for k, a in inputs.items()}, dict.fromkeys(GRADIENTS, dtype))
-    absent = [k for k in GRADIENTS if k not in grads]
+    wanted = [f"grad_{n}" for n in call.sources if call.fields[n].dtype.kind not in "biu"]
+    grads = checked(kernel.name, raw, {k: a.shape for k, a in inputs.items()}, dict.fromkeys(wanted, dtype))
+    absent = [k for k in wanted if k not in grads]
     if absent and not isinstance(kernel, _Recorded):
         raise KernelError(f"{kernel.name}: its backward gave no {', '.join(absent)}")
     return judge_backward(ref, grads, declared, saved=outputs if {"out", "lse"} <= takes else None, with_lse="grad_lse" in takes)
@@ -317,7 +319,7 @@ class _Recorded(Kernel):
 
     def forward(self, call: Call) -> Tensors:
         """What was recorded."""
-        return {k: a for k, a in self.outputs.items() if k in ("out", "lse")}
+        return {k: a for k, a in self.outputs.items() if k in OUTPUTS}
 
     def takes(self, call: Call, outputs: Mapping[str, Array]) -> frozenset[str]:
         """Whatever there is."""

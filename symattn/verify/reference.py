@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from symattn import formats
 from symattn.arithmetic import Arithmetic
@@ -76,14 +77,20 @@ class Reference:
 
     def seeds(self, *, with_lse: bool) -> dict[str, Array]:
         """The inputs of the gradient: those of the program and the incoming gradients, 0 for the LSE where it is not used."""
-        given = dict(self.bound.inputs)
+        given = {k: a for k, a in self.bound.inputs.items() if k != "dL" or with_lse}
         for name in self.bound.program.outputs:
-            seed = given.get("d" + name)
-            if seed is None or (name == "L" and not with_lse):
-                letter = BY_LETTER[name]
-                shape = self.fields["grad_out"].shape if letter.field == "out" else self.call.query.shape[:3]
-                given["d" + name] = self._into(np.zeros(shape, self.call.dtype), letter.axes)
+            given.setdefault("d" + name, np.zeros(self._shape(name), self.call.dtype))
         return given
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """The sizes of a tensor in the axes of the program."""
+        sizes = {s: sp.Integer(self.bound.sizes[str(s)]) for s in self.bound.program.sizes if str(s) in self.bound.sizes}
+        return tuple(int(n.xreplace(sizes)) for n in self.bound.program.shapes[name])
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the outputs by field name."""
+        shown = (unbind(self.bound, name, np.zeros(self._shape(name))) for name in self.bound.program.outputs)
+        return {field: a.shape for field, a in shown}
 
     def saved(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
         """A kernel's own output and LSE in the axes of the program."""
@@ -132,7 +139,7 @@ def check_inputs(arithmetic: Arithmetic, call: Call, *, by_value: bool = False) 
     declared = formats.get(arithmetic.input)
     if declared.storage == str(call.dtype):
         return
-    given = (call.query, call.key, call.value)
+    given = tuple(a for a in (call.fields[n] for n in call.sources) if a.dtype.kind not in "biu")
     if by_value and all(representable(a.astype(np.float64), declared.name).all() for a in given):
         return
     raise DefinitionError(
@@ -198,7 +205,7 @@ def judge_backward(
 def _usable(saved: Mapping[str, Array], ref: Reference) -> bool:
     """Whether the truth can start from what was saved: finite, but for the LSE of rows without keys."""
     out, lse = saved.get("out"), saved.get("lse")
-    if out is None or lse is None or not ref.definition.lse:
+    if out is None or lse is None or set(ref.bound.program.outputs) != {"O", "L"}:
         return False
     return bool(np.isfinite(out.astype(np.float64)).all() and (np.isfinite(lse) | np.isneginf(lse)).all())
 

@@ -105,7 +105,6 @@ class Kernel:
         raise KernelError(f"{self.name} has no backward")
 
 
-
 def guarded(kernel: str, function: Callable[[], T]) -> T:
     """What a function of a kernel returns; whatever it raises is a fault of the kernel, `sys.exit` among it. Ctrl-C stays itself.
 

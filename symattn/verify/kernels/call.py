@@ -13,9 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from symattn import forms
 from symattn.definition import Definition
 from symattn.errors import UnknownNameError
+from symattn.fields import BY_LETTER, DECLARED, ROWS
 from symattn.intake import Array
+
+SIZE_LETTERS = {"b": "B", "H": "H", "K": "HKV", "i": "N", "j": "M", "c": "D", "e": "DV"}
+"""Axis -> letter of the command line, in the order in which sizes are shown."""
+BY_FIELD = {row.field: row for row in reversed(ROWS)}
+DECLARED_FIELDS = frozenset(row.field for row in DECLARED)
 
 
 @dataclass(frozen=True)
@@ -49,16 +56,31 @@ class Call:
         return self.fields["value"]
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """The fields that the definition starts from: ``query key value``, or those of its form."""
+        own = forms.get(self.definition.form).sources
+        return tuple(BY_LETTER[letter].field for letter in own) if own else ("query", "key", "value")
+
+    @property
     def dtype(self) -> np.dtype[Any]:
-        """That of the query, and so of the output."""
-        return self.query.dtype
+        """That of the first source that holds real numbers, and so of the output."""
+        return next(a.dtype for a in (self.fields[n] for n in self.sources) if a.dtype.kind not in "biu")
 
     @property
     def shape(self) -> dict[str, int]:
-        """The sizes by the letters of the command line: B H HKV N M D DV."""
-        b, h, n, d = self.query.shape
-        _, hkv, m, _ = self.key.shape
-        return {"B": b, "H": h, "HKV": hkv, "N": n, "M": m, "D": d, "DV": self.value.shape[3]}
+        """The sizes by the letters of the command line: B H HKV N M D DV, as far as the sources show them."""
+        found: dict[str, int] = {}
+        for row in (BY_FIELD[n] for n in self.sources):
+            if len(row.axes) == self.fields[row.field].ndim:
+                found |= {
+                    SIZE_LETTERS[a]: n for a, n in zip(row.axes, self.fields[row.field].shape, strict=True) if a in SIZE_LETTERS
+                }
+        return {letter: found[letter] for letter in SIZE_LETTERS.values() if letter in found}
+
+    @property
+    def others(self) -> dict[str, Array]:
+        """What the definition reads beside its sources and the named options, by field name."""
+        return {n: a for n, a in self.fields.items() if n in DECLARED_FIELDS and n not in self.sources}
 
     @property
     def score_shape(self) -> tuple[int, int, int, int]:

@@ -19,6 +19,8 @@ def beyond(call: Call, *, empty_row: str, softcap: bool = False, dropout: bool =
         Whether the kernel knows these too (base: it gives no LSE, or in any base).
     """
     d = call.definition
+    if unknown := beyond_names(call):
+        return f"it has no {unknown}"
     lacks = {
         "a score text": d.score is not None,
         "a mask text": d.mask is not None,
@@ -36,6 +38,20 @@ def beyond(call: Call, *, empty_row: str, softcap: bool = False, dropout: bool =
     if call.has_empty_row and d.empty_row != empty_row:
         return f"a row without keys gives {empty_row!r} there, and empty_row={d.empty_row!r} is asked"
     return None
+
+
+NAMED = frozenset(
+    {"heads", "kv_heads", "causal", "window", "window_counts", "window_alignment", "prefix", "document", "key_lengths"}
+    | {"attn_mask", "mask_axes", "mask_polarity", "bias", "bias_axes", "softcap", "alibi", "alibi_slopes", "alibi_distance"}
+    | {"sink", "empty_row", "grouping", "scale", "lse", "lse_base", "dropout", "dropout_p", "score", "mask", "params"}
+    | {"algorithm", "block"}
+)
+"""The fields that kernels of softmax attention may know; an algorithm changes nothing in what is computed."""
+
+
+def beyond_names(call: Call) -> str | None:
+    """A field of the definition that no kernel of plain softmax attention computes, or None."""
+    return next((f"{name}={value}" for name, value in call.definition.changed.items() if name not in NAMED), None)
 
 
 def is_plain_causal(call: Call) -> bool:

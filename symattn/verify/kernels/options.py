@@ -39,11 +39,14 @@ def options(call: Call) -> dict[str, Any]:
 
     Arrays are NumPy arrays; numbers are Python floats. ``is_causal=True`` alone means ``j <= i``; the other alignment comes with
     ``causal_alignment="bottom-right"`` (or the fixed offset). ``window`` is ``(left, right)`` as the definition counts it, -1 for
-    unlimited. What has no option of its own (:data:`OTHERS`) is handed over under its field name; what a score or mask text says
-    is the kernel's own business.
+    unlimited. What has no option of its own (:data:`OTHERS`, and the further tensors of a variant) is handed over under its field
+    name; what a score or mask text or the structure of a variant says is the kernel's own business. A form that does not start
+    from query, key and value hands over all of its tensors so.
     """
     d, fields = call.definition, call.fields
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = dict(call.others)
+    if "query" not in call.sources:
+        return {name: fields[name] for name in call.sources} | found
     if d.attn_mask is not None:
         found["attn_mask"] = call.spread("attn_mask", d.mask_axes)
     if d.causal is not None:

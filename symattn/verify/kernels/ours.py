@@ -11,7 +11,7 @@ import numpy as np
 from symattn import arithmetic, formats
 from symattn.arithmetic import Arithmetic
 from symattn.intake import Array
-from symattn.verify.kernels import flash
+from symattn.verify.kernels import flash, masks
 from symattn.verify.kernels.base import Kernel, Tensors
 from symattn.verify.kernels.call import Call
 
@@ -44,21 +44,19 @@ class Naive(Kernel):
 
     def backward(self, call: Call, given: Mapping[str, Array]) -> Tensors:
         """All gradients of the definition."""
-        seeds = {"grad_out": given["grad_out"]}
-        if call.definition.lse:
-            seeds["grad_lse"] = given.get("grad_lse", np.zeros(call.query.shape[:3], call.dtype)).astype(call.dtype)
-        return self._evaluate(call, seeds)
+        return self._evaluate(call, {name: given[name].astype(call.dtype) for name in ("grad_out", "grad_lse") if name in given})
 
     def _evaluate(self, call: Call, seeds: Mapping[str, Array]) -> Tensors:
         from symattn.binding import bind, unbind
         from symattn.readings.numpy import evaluate
+        from symattn.truth.fields import with_seeds
         from symattn.verify.programs import followed
 
         fields = {k: v for k, v in call.fields.items() if not k.startswith("grad_")}
         bound = bind(call.definition, {**fields, **seeds})
         program = followed(bound.program, self.arithmetic(call), gradient=bool(seeds))
         with np.errstate(all="ignore"):
-            values = evaluate(program, bound.inputs, sizes=bound.sizes, dtype=call.dtype)
+            values = evaluate(program, with_seeds(bound) if seeds else bound.inputs, sizes=bound.sizes, dtype=call.dtype)
         wanted = [n for n in program.outputs if n not in bound.program.outputs] if seeds else program.outputs
         numbers = {"d" + name for name, value in bound.definition.params.items() if value != "head"}  # they have no gradient
         return dict(unbind(bound, name, values[name]) for name in wanted if name not in numbers)
@@ -73,6 +71,8 @@ class Flash(Kernel):
 
     def unsupported(self, call: Call) -> str | None:
         """Score and mask texts are programs of their own."""
+        if unknown := masks.beyond_names(call):
+            return f"it has no {unknown}"
         d = call.definition
         texts = [f for f in ("score", "mask") if getattr(d, f) is not None]
         return f"a {texts[0]} text is a program, and this kernel is written for the named fields" if texts else None

@@ -23,6 +23,7 @@ from symattn.verify.kernels.options import options, parameters, refuse_untaken
 
 Function = Callable[..., Any]
 GRADIENTS = ("grad_query", "grad_key", "grad_value")
+OUTPUTS = ("out", "lse", "logits", "next_word")
 _SHORT = {"dq": "grad_query", "dk": "grad_key", "dv": "grad_value", "output": "out", "logsumexp": "lse"}
 
 
@@ -74,7 +75,7 @@ class FunctionKernel(Kernel):
         if self.given is not None:
             return _taken(self.given, ("out", "lse", "grad_lse"), by_name=True)
         if self.arrays == "torch" and "lse" in outputs:
-            leaves = [t.requires_grad_(True) for t in self._tensors(call, ("query", "key", "value"))]
+            leaves = [t.requires_grad_(True) for t in self._tensors(call, _positional(call))]
             lse = self._named(self._call(self.function, leaves, self._options(call, self.function))).get("lse")
             return frozenset({"grad_lse"}) if getattr(lse, "requires_grad", False) else frozenset()
         return frozenset({"grad_lse"} & {"grad_" + n for n in outputs})
@@ -82,7 +83,7 @@ class FunctionKernel(Kernel):
     def forward(self, call: Call) -> Tensors:
         """Call the function on copies and read what it returned."""
         with _wide(self.arrays):
-            result = self._call(self.function, self._tensors(call, ("query", "key", "value")), self._options(call, self.function))
+            result = self._call(self.function, self._tensors(call, _positional(call)), self._options(call, self.function))
             return self._outputs(result)
 
     def backward(self, call: Call, given: Mapping[str, Array]) -> Tensors:
@@ -91,7 +92,7 @@ class FunctionKernel(Kernel):
             kind = arrays_of(self.given) if not hasattr(self.function, "arrays") else self.arrays
             with _wide(kind):
                 extra = {k: self._laid(k, x, kind) for k, x in given.items() if k in ("out", "lse", "grad_lse")}
-                args = [*self._tensors(call, ("query", "key", "value"), kind), self._laid("grad_out", given["grad_out"], kind)]
+                args = [*self._tensors(call, _positional(call), kind), self._laid("grad_out", given["grad_out"], kind)]
                 result = self._call(self.given, args, {**self._options(call, self.given, kind), **extra})
                 return self._gradients(result)
         return self._torch_gradients(call, given) if self.arrays == "torch" else self._jax_gradients(call, given)
@@ -101,9 +102,11 @@ class FunctionKernel(Kernel):
 
         opts = self._options(call, self.function)
         extra = [k for k, t in opts.items() if isinstance(t, torch.Tensor) and t.is_floating_point() and k != "dropout_mask"]
-        leaves = [t.requires_grad_(True) for t in (*self._tensors(call, ("query", "key", "value")), *(opts[k] for k in extra))]
-        names = [*GRADIENTS, *(f"grad_{k}" for k in extra)]
-        found = self._named(self._call(self.function, leaves[:3], opts))
+        leaves = [t.requires_grad_(True) for t in (*self._tensors(call, _positional(call)), *(opts[k] for k in extra))]
+        first = len(leaves) - len(extra)
+        names = [*(f"grad_{n}" for n in _positional(call)), *(f"grad_{k}" for k in extra)]
+        opts |= dict(zip(extra, leaves[first:], strict=True))
+        found = self._named(self._call(self.function, leaves[:first], opts))
         pairs = [(found["out"], self._laid("grad_out", given["grad_out"], "torch"))]
         if "grad_lse" in given and isinstance(found.get("lse"), torch.Tensor) and found["lse"].requires_grad:
             pairs.append((found["lse"], to_framework(given["grad_lse"].astype(np.float64), "torch").to(found["lse"].dtype)))
@@ -122,19 +125,22 @@ class FunctionKernel(Kernel):
 
         with _wide("jax"):
             opts = self._options(call, self.function)
-            extra = [k for k, a in opts.items() if isinstance(a, jax.Array) and a.dtype.kind != "b" and k != "dropout_mask"]
-            leaves = [*self._tensors(call, ("query", "key", "value")), *(opts[k] for k in extra)]
+            extra = [k for k, a in opts.items() if isinstance(a, jax.Array) and a.dtype.kind not in "biu" and k != "dropout_mask"]
+            leaves = [*self._tensors(call, _positional(call)), *(opts[k] for k in extra)]
 
-            def run(q: Any, k: Any, v: Any, *others: Any) -> Any:
-                found = self._named(self._call(self.function, (q, k, v), {**opts, **dict(zip(extra, others, strict=True))}))
+            first = len(leaves) - len(extra)
+
+            def run(*given: Any) -> Any:
+                others = dict(zip(extra, given[first:], strict=True))
+                found = self._named(self._call(self.function, given[:first], {**opts, **others}))
                 return {n: found[n] for n in ("out", "lse") if found.get(n) is not None}
 
             result, pull = jax.vjp(run, *leaves)
             seed = {"out": self._laid("grad_out", given["grad_out"], "jax")}
             if "lse" in result:
-                lse = given.get("grad_lse", np.zeros(call.query.shape[:3]))
+                lse = given.get("grad_lse", np.zeros(result["lse"].shape))
                 seed["lse"] = to_framework(lse, "jax").astype(result["lse"].dtype)
-            names = [*GRADIENTS, *(f"grad_{k}" for k in extra)]
+            names = [*(f"grad_{n}" for n in _positional(call)), *(f"grad_{k}" for k in extra)]
             return self._finish(dict(zip(names, pull(seed), strict=True)))
 
     def _call(self, function: Function, args: Any, kwargs: Mapping[str, Any]) -> Any:
@@ -169,7 +175,7 @@ class FunctionKernel(Kernel):
             raise KernelError(
                 f"{self.name} returned no output: got {type(result).__name__}, expected out, (out, lse) or a mapping"
             )
-        return self._finish({k: v for k, v in named.items() if k in ("out", "lse")})
+        return self._finish({k: v for k, v in named.items() if k in OUTPUTS})
 
     def _gradients(self, result: Any) -> Tensors:
         if isinstance(result, Mapping):
@@ -192,6 +198,11 @@ class FunctionKernel(Kernel):
                 raise KernelError(f"{self.name} returned no array: {error}") from error
             found[name] = turned(name, a, self.layout)
         return found
+
+
+def _positional(call: Call) -> tuple[str, ...]:
+    """The fields that go by position: query, key, value; none where a form starts from other tensors, which go by name."""
+    return call.sources if "query" in call.sources else ()
 
 
 def arrays_of(function: Function) -> str:
