@@ -89,10 +89,13 @@ class Builder:
 def build(d: Definition, batch: bool = False) -> Program:
     """The program of a definition; see :meth:`symattn.definition.Definition.program`."""
     from symattn import forms
+    from symattn.forms.algorithms import key_count
 
     at = Letters(
         *d.head_counts, batch, d.start != "qkv" and not d.cross, d.grouping == "tiled", frozenset(d.parameters)
     )  # fmt: skip
+    if (keys := key_count(d)) is not None:
+        at.sized("j", keys)
     parameters = Parameters(d, at)
     b = Builder(d, at, parameters, keep(d, at, parameters))
     outputs = forms.get(d.form).build(b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from symattn.building import Builder
+from symattn.forms import algorithms
 from symattn.forms.form import Form
 from symattn.indexed import name_of
 from symattn.stages.normalizers import log_sum_exp, weights
@@ -14,10 +15,14 @@ from symattn.stages.values import dropped, projected, weighted_sum
 def build(b: Builder) -> tuple[str, ...]:
     """Sources, scores, weights, values: the outputs ``O`` (``Y`` after W_O) and, where asked, ``L``."""
     sources(b)
-    p = dropped(b, weights(b, scores(b)))
-    out = weighted_sum(b, p)
+    if b.d.algorithm in (None, "paged"):
+        out = weighted_sum(b, dropped(b, weights(b, scores(b))))
+    else:
+        out = algorithms.attended(b)
     log_sum_exp(b)
     out = projected(b, out)
+    if b.d.algorithm == "paged":
+        b.statements[:] = algorithms.paged(b, b.statements)
     return (name_of(out), "L") if b.d.lse else (name_of(out),)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import sympy as sp
 
 from symattn.building import Builder
@@ -9,24 +11,36 @@ from symattn.indexed import Tensor, tensor
 from symattn.keep import keep
 
 
+def kept_by_dropout(b: Builder) -> tuple[sp.Expr, sp.Basic]:
+    """The factor of the weights that a given keep-mask leaves, ``1/(1 - rate)``, and where it leaves them."""
+    if not b.d.dropout:
+        return sp.S.One, sp.true
+    rate = tensor("p") if b.d.dropout_p is None else b.parameters.number(b.d.dropout_p)
+    return 1 / (1 - rate), sp.Ne(b.at.score("drop"), 0)
+
+
 def dropped(b: Builder, p: Tensor) -> Tensor:
     """``Pd``, the weights that a given keep-mask leaves, scaled by 1/(1 - rate)."""
-    d, at = b.d, b.at
-    if not d.dropout:
+    if not b.d.dropout:
         return p
-    rate = tensor("p") if d.dropout_p is None else b.parameters.number(d.dropout_p)
-    kept = sp.And(b.where, sp.Ne(at.score("drop"), 0))
-    p = b.add(at.score("Pd"), p / (1 - rate), where=kept)
-    b.where = kept
-    return p
+    factor, kept = kept_by_dropout(b)
+    b.where = sp.And(b.where, kept)
+    return b.masked(b.at.score("Pd"), p * factor)
 
 
 def weighted_sum(b: Builder, p: Tensor) -> Tensor:
     """``O = P V``, and what stands there for a query without keys."""
+    j, e = b.at["j"], b.at["e"]
+    return or_for_empty_rows(b, lambda name: b.masked(b.at.query(name, e), p * b.at.key("V", e), j))
+
+
+def or_for_empty_rows(b: Builder, write: Callable[[str], Tensor]) -> Tensor:
+    """The output that ``write`` adds under a name, and what stands there for a query without keys."""
     d, at = b.d, b.at
     j, e = at["j"], at["e"]
     empty = d.empty_row in ("nan", "uniform") and b.where != sp.true
-    out = b.masked(at.query("O0" if empty else "O", e), p * at.key("V", e), j)
+    whole = "Og" if d.output_gate else "O"
+    out = write("O0" if empty else whole)
     if not empty:
         return out
     count = b.add(at.query("cnt"), sp.Integer(1), j, where=keep(d, at, b.parameters))
@@ -34,7 +48,7 @@ def weighted_sum(b: Builder, p: Tensor) -> Tensor:
         other = b.add(at.query("N"), sp.nan, where=sp.Eq(count, 0))
     else:
         other = b.add(at.query("U", e), at.key("V", e) / at.size_of("j"), j, where=sp.Eq(count, 0))
-    return b.add(at.query("O", e), out + other)
+    return b.add(at.query(whole, e), out + other)
 
 
 def projected(b: Builder, out: Tensor) -> Tensor:
