@@ -119,8 +119,8 @@ class Equal:
         Names that are shown to be equal, in order, before the claim itself: (tensor, tensor that it equals).
     opaque
         The names that a proof does not open; several sets to be tried. None: what :func:`symattn.facts.opaque_names` says.
-    given
-        Exact inputs at which a counterexample is sought first.
+    by
+        What the proof is called where it is more than the normal form: an induction on a step.
 
     >>> from symattn.indexed import indices, size, tensor
     >>> i, j = indices("i j")
@@ -150,7 +150,7 @@ class Equal:
     steps: tuple[Statement, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     opaque: tuple[frozenset[str] | None, ...] = (None,)
-    given: Mapping[str, Any] = field(default_factory=Table)
+    by: str = ""
 
     def decide(self) -> Decision:
         """Prove it for all sizes; else find a counterexample; else prove it entry by entry at small sizes."""
@@ -159,10 +159,10 @@ class Equal:
         return decide(self)
 
     def counterexample(self) -> Counterexample | None:
-        """Exact numbers for which the two sides differ."""
+        """Exact numbers for which the two sides differ; queries without keys are tried last."""
         from symattn.theorems.examples import find_counterexample
 
-        return find_counterexample(self)
+        return find_counterexample(self) or find_counterexample(self, full_rows=False)
 
     def planted(self, factor: sp.Expr = sp.S.NegativeOne) -> Equal:
         """The claim with its right side multiplied by ``factor``: false, unless both sides are 0."""

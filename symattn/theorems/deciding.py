@@ -21,7 +21,6 @@ from symattn.program import Program, Statement
 from symattn.theorems.claim import ALL, OPEN, PROVED, REFUTED, Decision, Equal, upto
 from symattn.theorems.duality import called
 from symattn.theorems.entrywise import equal_entries
-from symattn.theorems.examples import find_counterexample
 
 __all__ = ["NO_EMPTY_ROW", "decide", "proved_for_all_sizes"]
 
@@ -34,7 +33,7 @@ def decide(claim: Equal) -> Decision:
     side = proved_for_all_sizes(claim)
     if side is not None:
         return Decision(PROVED, _method(claim), ALL, side)
-    found = find_counterexample(claim) or find_counterexample(claim, full_rows=False)
+    found = claim.counterexample()
     if found is not None:
         return Decision(REFUTED, "exact values", counterexample=found)
     largest = equal_entries(claim)
@@ -44,6 +43,8 @@ def decide(claim: Equal) -> Decision:
 
 
 def _method(claim: Equal) -> str:
+    if claim.by:
+        return claim.by
     if claim.steps or claim.pairs:
         return "normal form, statement by statement"
     return "normal form"
@@ -138,5 +139,5 @@ def _same(a: str, b: str, program: Program, forward: Program) -> bool:
         return False
     difference = tensor(a, *left.indices) - tensor(b, *left.indices)
     every = frozenset(s.name for s in program)
-    tried: Iterable[frozenset[str] | None] = (every - {a, b}, None)
+    tried: Iterable[frozenset[str] | None] = (every - {a, b}, None, frozenset())
     return any(_vanishes(knowing(forward, program, None, o, limit=LIMIT), difference) for o in tried)

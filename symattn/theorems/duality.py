@@ -14,13 +14,14 @@ import sympy as sp
 
 from symattn.claims import prove_range_only
 from symattn.derivative import backward, forward, real_inputs, tangent_name
-from symattn.errors import LimitError, ProgramError
+from symattn.errors import LimitError, ProgramError, ProofError
 from symattn.facts import knowing
 from symattn.indexed import all_reads, name_of, subscripts_of, tensor
 from symattn.normalform import NormalForm, SumOver
 from symattn.program import Program, Statement
+from symattn.scans import grouped, kept_apart
 
-__all__ = ["called", "prove_duality", "prove_equal_gradients"]
+__all__ = ["called", "prove_duality", "prove_equal_gradients", "side_by_side"]
 
 
 def prove_duality(
@@ -48,7 +49,7 @@ def prove_duality(
     Raises
     ------
     ProofError
-        When a ``range_only`` claim of the program is not proved.
+        When a ``range_only`` claim of the program is not proved, or the program has a scan: a recurrence is no sum of products.
     NotDifferentiableError
         When the program has no tangent.
     ProgramError
@@ -65,6 +66,12 @@ def prove_duality(
     >>> prove_duality(program, ["x"], good), prove_duality(program, ["x"], bad)
     (True, False)
     """
+    scans = [s.name for s in program if s.scan is not None]
+    if scans:
+        raise ProofError(
+            f"not proved: {', '.join(scans)} {'is' if len(scans) == 1 else 'are'} defined in a scan, and the proof is of sums of "
+            "products; compare the gradient with differences at many digits instead"
+        )
     prove_range_only(program)
     asked = real_inputs(program) if wrt is None else tuple(dict.fromkeys(wrt))
     ahead = forward(program, asked)
@@ -75,7 +82,7 @@ def prove_duality(
         seeds = {o: "d" + o for o in program.outputs}
     if len(gradient.outputs) != len(asked):
         raise ProgramError(f"{len(asked)} gradients are asked for ({', '.join(asked)}), the list has {len(gradient.outputs)}")
-    own, names = _beside(ahead, gradient)
+    own, names = side_by_side(ahead, gradient)
     joined = _join(ahead, (*ahead, *own), (gradient,))
     claim = sp.S.Zero
     for o, o_t in zip(program.outputs, ahead.outputs, strict=True):
@@ -114,7 +121,7 @@ def prove_equal_gradients(raw: Program, presented: Program, limit: int = 20_000)
     """
     if len(raw.outputs) != len(presented.outputs):
         raise ProgramError(f"{len(raw.outputs)} outputs cannot equal {len(presented.outputs)}")
-    own, names = _beside(raw, presented)
+    own, names = side_by_side(raw, presented)
     common = [s for s in raw if s.name in presented and presented[s.name] == s and s.name not in names]
     base = Program(tuple(common), raw.dims, (), {k: v for k, v in raw.shapes.items() if any(k in s.needs for s in common)})
     joined = _join(raw, (*raw, *own), (presented,))
@@ -131,7 +138,7 @@ def _inner(body: sp.Expr, at: Sequence[sp.Symbol]) -> sp.Expr:
     return SumOver(body, *at) if at else body
 
 
-def _beside(program: Program, other: Program) -> tuple[list[Statement], dict[str, str]]:
+def side_by_side(program: Program, other: Program) -> tuple[list[Statement], dict[str, str]]:
     """The statements of ``other`` that ``program`` has not, and new names for tensors that the two define differently.
 
     A statement is shared when both have it and everything that it reads is shared.
@@ -177,7 +184,7 @@ def called(s: Statement, names: Mapping[str, str]) -> Statement:
 
 def _join(program: Program, statements: Iterable[Statement], others: Iterable[Program]) -> Program:
     """One program of all statements, with the sizes and shapes of all."""
-    listed = tuple(statements)
+    listed = kept_apart(grouped(statements))
     dims, shapes = dict(program.dims), dict(program.shapes)
     for o in others:
         for a, n in o.dims.items():

@@ -24,7 +24,7 @@ __all__ = ["Example", "examples", "find_counterexample", "kept_counts"]
 SIZES = ({"n": 2, "m": 3}, {"n": 3, "m": 2, "d": 2, "dv": 2}, {"n": 3, "m": 3, "d": 2, "dv": 1}, {"n": 1, "m": 1})
 """Sizes that are tried; a size that is not named is 1, a number of heads 2."""
 DEFAULT = {"H": 2, "Hkv": 2, "G": 2, "vocab": 2, "dmodel": 2}
-KINDS = ("flat", "logarithms", "integers")
+KINDS = ("flat", "logarithms", "integers", "nothing")
 Example = tuple[dict[str, Any], dict[str, int]]
 
 
@@ -38,6 +38,8 @@ def examples(program: Program) -> Iterator[Example]:
     """
     raised = _exponents(program)
     for sizes, kind in itertools.product(SIZES, KINDS):
+        if kind == "nothing" and not program.discrete:
+            continue
         at = {str(a): sizes.get(str(a), DEFAULT.get(str(a), 1)) for a in program.sizes}
         yield {n: _values(program, n, _role(program, n, kind, raised), at, k) for k, n in enumerate(program.inputs)}, at
 
@@ -55,9 +57,9 @@ def _exponents(program: Program) -> set[str]:
 def _role(program: Program, name: str, kind: str, raised: set[str]) -> str:
     """Which numbers an input gets: what reaches an exponent is 0, or a logarithm, where it is not divided by."""
     if name in program.discrete:
-        return "choice"
+        return "no choice" if kind == "nothing" else "choice"
     shape = {str(v) for v in program.shapes[name]}
-    if name not in raised or kind == "integers":
+    if name not in raised or kind in ("integers", "nothing"):
         return "integers" if shape else "third"
     if any(
         x.args[1].could_extract_minus_sign() and tensor(name) in x.free_symbols for s in program for x in s.expr.atoms(sp.Pow)
@@ -71,6 +73,7 @@ def _role(program: Program, name: str, kind: str, raised: set[str]) -> str:
 _CYCLE = (1, -1, 2, 0, 3, -2, 1, 2, -1)
 _VALUES: Mapping[str, Callable[[int, int], sp.Expr]] = {
     "choice": lambda k, at: sp.Integer(0 if at % 3 == 2 else 1),
+    "no choice": lambda k, at: sp.S.Zero,
     "integers": lambda k, at: sp.Integer(_CYCLE[k % len(_CYCLE)]),
     "third": lambda k, at: sp.Rational(1, 3),
     "two": lambda k, at: sp.Integer(2),

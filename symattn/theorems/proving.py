@@ -26,8 +26,8 @@ def prove_theorem(theorem: Theorem, definition: Definition | None = None) -> Res
     Returns
     -------
     Result
-        Proved (every claim is); tested (the others are cited and tested); not applicable (a condition does not hold; with a counterexample where the search finds one);
-        refuted (the conditions hold and a claim fails); open.
+        Proved (every claim is); tested (what is not proved is cited and tested); not applicable (a condition does not hold; with
+        a counterexample where the search finds one); refuted (the conditions hold and a claim fails); open.
 
     >>> from symattn.theorems.catalogue import get
     >>> prove_theorem(get("rows-sum-to-one"), Definition(softcap=20)).verdict
