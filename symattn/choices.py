@@ -28,6 +28,9 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "head_mixing": ("scores", "weights", "both"),
     "layer_norm": ("post", "pre"),
     "activation": ("relu", "gelu"),
+    "decay": ("head", "retention", "step", "channel"),
+    "decay_space": ("linear", "log"),
+    "evaluation": ("parallel", "recurrent", "chunked"),
 }
 """The values of the fields that are one of a few words, the default first."""
 
@@ -46,6 +49,6 @@ OPTIONAL = frozenset(
         "rope_dim",
         "rope_frequencies",
     }
-    | {"rope_amplitude", "rope_offset", "qk_norm", "qk_norm_eps", "relative", "relative_clip", "head_mixing", "multi_token"}
+    | {"rope_amplitude", "rope_offset", "qk_norm", "qk_norm_eps", "relative", "relative_clip", "head_mixing", "multi_token", "decay"}
 )
 """The fields that may be absent (None)."""

@@ -6,9 +6,12 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from symattn.combinations import refuse_combinations
 from symattn.errors import DefinitionError, nearest
 from symattn.fields import RESERVED
 from symattn.grammar import parameters_of
+from symattn.linear import refuse_linear
+from symattn.positions import refuse_positions
 
 if TYPE_CHECKING:
     from symattn.definition import Definition
@@ -43,7 +46,10 @@ def refuse_contradictions(d: Definition) -> None:
     )
     if d.window is not None and d.window_counts == "keys":
         refuse(d.window[0] == 0, "a window of 0 keys on the left is empty: window_counts='keys' counts the query's own position")
+    refuse_combinations(d, refuse)
     refuse_unread(d)
+    refuse_linear(d, refuse)
+    refuse_positions(d, refuse)
     refuse(d.key_lengths and isinstance(d.causal, int), "with key_lengths causal is top-left or bottom-right, not a fixed offset")
 
 
@@ -84,7 +90,9 @@ def check_parameters(d: Definition) -> None:
                 raise DefinitionError(
                     f"parameter {name} has {len(value)} values, one per head, and there are {d.head_counts[0]} heads"
                 )
-            if name in (d.softcap, d.prefix, d.dropout_p) or (d.scale is not None and name in parameters_of(d.scale)):
+            if name in (d.softcap, d.prefix, d.dropout_p) or any(
+                e is not None and name in parameters_of(e) for e in (d.scale, d.feature if not isinstance(d.feature, str) else None)
+            ):
                 raise DefinitionError(f"parameter {name} is one number, not one per head")
     if isinstance(d.softcap, str) and isinstance(d.params.get(d.softcap), Fraction) and d.params[d.softcap] <= 0:
         raise DefinitionError(f"softcap is positive, got {d.softcap} = {d.params[d.softcap]}")

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from symattn.combinations import has_lse, weights_in_words
 from symattn.errors import UnknownNameError, nearest
 from symattn.grammarprint import write
+from symattn.linear import record_linear
 
 if TYPE_CHECKING:
     from symattn.definition import Definition
@@ -261,8 +263,10 @@ def record(d: Definition) -> dict[str, str]:
         "sink": "a logit per head in the denominator; no value row; included in LSE" if d.sink else "none",
         "dropout": "none" if not d.dropout else f"given keep-mask; kept weights times 1/(1 - {d.dropout_p or 'p'})",
         "empty_row": _empty(d),
-        "lse": "not an output" if not d.lse else "natural logarithm" if d.lse_base == "e" else "base 2",
+        "lse": "there is none" if not has_lse(d) else "not an output" if not d.lse else "natural logarithm" if d.lse_base == "e" else "base 2",
     }
+    words |= weights_in_words(d)
+    words |= record_linear(d)
     if d.params:
         words["params"] = ", ".join(f"{k} = {_value(v)}" for k, v in d.params.items())
     return words
@@ -316,7 +320,9 @@ def _polarity(d: Definition) -> str:
 def _empty(d: Definition) -> str:
     if d.sink:
         return "output 0, LSE is the sink"
+    if d.normalizer == "off-by-one":
+        return "output 0, LSE 0"
     out = {"zero": "output 0", "nan": "output NaN", "uniform": "output is the mean of V over all keys", "error": "an error"}[
         d.empty_row
     ]
-    return out if d.empty_row == "error" else f"{out}, LSE -inf"
+    return out if d.empty_row == "error" or not has_lse(d) else f"{out}, LSE -inf"

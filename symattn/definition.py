@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import sympy as sp
 
+from symattn.combinations import has_lse
 from symattn.contradictions import check_parameters, refuse_contradictions
 from symattn.errors import UnknownFieldError, nearest
 from symattn.grammar import parameters_of
@@ -81,7 +82,7 @@ class Definition:
     scale
         None: 1/sqrt(d). Else a number or text in n, m, d, dv and parameters.
     lse, lse_base
-        Whether the log-sum-exp is an output, and its base.
+        Whether the log-sum-exp is an output, and its base; never where the normalizer has none, or where there are two maps.
     dropout, dropout_p
         A given keep-mask and rate: kept weights are multiplied by 1/(1 - p).
     score, mask
@@ -127,6 +128,20 @@ class Definition:
     layer_norm, layer_norm_eps, activation
         Of a layer form: norm after (``"post"``) or before each block, what stands under its root beside the variance, and the
         function between the two linear maps, ``"relu"`` or ``"gelu"`` (by the error function).
+
+    feature, normalized
+        Of the form ``"linear"``: the map of each entry of queries and keys (``"identity"``, ``"elu"``: elu(s) + 1, ``"relu"``,
+        ``"exp"``, or text in the entry s and parameters); whether weights are divided by their sum over the keys.
+    decay, decay_space
+        How the state fades before each step writes: by a factor per ``"head"``, by that of the ``"retention"`` paper,
+        1 - 2^(-5-h), by one per head and ``"step"``, or one per step and key ``"channel"``; the array holds the factors
+        (``"linear"``) or their logarithms (``"log"``).
+    delta
+        The delta rule: a step writes beta times what the faded state does not yet say, v - k state.
+    evaluation
+        ``"parallel"``, ``"recurrent"`` or ``"chunked"`` (chunks of ``block`` steps).
+    initial_state
+        The state before the first step is given.
 
     Raises
     ------
@@ -209,6 +224,13 @@ class Definition:
     layer_norm: str = "post"
     layer_norm_eps: Fraction | str = Fraction(1, 100_000)
     activation: str = "relu"
+    feature: str | sp.Expr = "identity"
+    normalized: bool = False
+    decay: str | None = None
+    decay_space: str = "linear"
+    delta: bool = False
+    evaluation: str = "parallel"
+    initial_state: bool = False
 
     if TYPE_CHECKING:
 
@@ -238,6 +260,8 @@ class Definition:
             object.__setattr__(self, "heads", self.kv_heads)
         if self.heads is not None and self.kv_heads is None:
             object.__setattr__(self, "kv_heads", self.heads)
+        if not has_lse(self):
+            object.__setattr__(self, "lse", False)
         refuse_contradictions(self)
         check_parameters(self)
 
@@ -289,8 +313,8 @@ class Definition:
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters that the fields read, bound or not, sorted."""
         found: set[str] = set()
-        for e in (self.score, self.mask, self.scale, self.rope_frequencies, self.rope_amplitude):
-            if e is not None:
+        for e in (self.score, self.mask, self.scale, self.rope_frequencies, self.rope_amplitude, self.feature):
+            if isinstance(e, sp.Basic):
                 found |= set(parameters_of(e))
         found |= {x for x in (self.softcap, self.prefix, self.dropout_p, self.qk_norm_eps, self.layer_norm_eps) if isinstance(x, str)}
         return tuple(sorted(found))

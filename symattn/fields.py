@@ -51,10 +51,18 @@ DECLARED: tuple[Field, ...] = (
     Field("lam0", "lambda_init", "", about="the part of the weight of the second map that is not learned"),
     Field("mixS", "mix_scores", "HH", about="from head (row) to head (column), before the normalizer"),
     Field("mixP", "mix_weights", "HH", about="from head (row) to head (column), after the normalizer"),
-    Field("kern", "score_kernel", "Hxy", about="the kernel over neighbouring queries and keys, one for each head"),
+    Field("kern", "score_kernel", "Hrz", about="the kernel over neighbouring queries and keys, one for each head"),
     Field("fg", "forget_gates", "bHj", about="the logits of the forget gates, at the positions of the keys"),
     Field("og", "gate", "bHie", about="the logits of the output gate"),
     Field("WG", "w_g", "Hae", about="the weights of the output gate"),
+    Field("gam", "decay", "K", "unit", about="the factor by which the state of each head fades at every step"),
+    Field("lgam", "decay", "K", about="the logarithm of the factor by which the state of each head fades at every step"),
+    Field("Al", "decay", "bKi", "unit", about="the factor by which the state fades at each step"),
+    Field("Lal", "decay", "bKi", about="the logarithm of the factor by which the state fades at each step"),
+    Field("Ac", "decay", "bKic", "unit", about="the factor by which each key channel of the state fades at each step"),
+    Field("Lac", "decay", "bKic", about="the logarithm of the factor by which each key channel of the state fades at each step"),
+    Field("Bt", "beta", "bKi", about="how much of what the state does not yet say each step writes"),
+    Field("St0", "initial_state", "bKce", about="the state before the first step"),
 )
 """Inputs of the variants that need nothing but their axes: checked against the program's shapes, and drawn by their kind."""
 
@@ -107,6 +115,13 @@ HELPERS: Mapping[str, str] = {
     **dict.fromkeys(("Qsq", "Qnorm"), "bHi"),
     **dict.fromkeys(("Ksq", "Knorm"), "bKj"),
     **dict.fromkeys(("Ksum", "Kmean"), "bKc"),
+    **dict.fromkeys(("Qf", "Qfp", "Qfn"), "bHic"),
+    **dict.fromkeys(("Kf", "Kfp", "Kfn", "Kd", "Kw", "Kwp"), "bKjc"),
+    **dict.fromkeys(("O1", "O2", "O20"), "bHie"),
+    **dict.fromkeys(("V0", "Vn", "Vnp", "Vp", "Vw", "Vwp"), "bKje"),
+    **dict.fromkeys(("Rk", "Tk"), "bKij"),
+    **{"St": "bKice", "Sb": "bKice", "Si": "bKice", "Sa": "bKxce", "Sp": "bKxce", "Sk": "bKxcw", "z": "bKic", "za": "bKxc"},
+    **{"l0": "bHi", "Gamma": "bKijc", "Lambda": "bKic", "Omega": "bKjc", "Delta": "bKxc", "Lsum": "bKic", "Lall": "bKxc"},
     **{"Kcount": "b", "Qw": "bHiy", "Hq": "bHix", "Hk": "bHjx", "Rc": "bHij", "Rp": "bHit"},
 }
 """Tensors of a program that have no field name, and their axes."""

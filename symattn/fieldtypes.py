@@ -22,6 +22,7 @@ class FieldValues(TypedDict, total=False):
     start: str
     cross: Flag
     output_projection: Flag
+    projection_bias: Flag
     causal: str | int | None
     window: str | int | Sequence[int | None] | None
     window_counts: str
@@ -75,4 +76,12 @@ class FieldValues(TypedDict, total=False):
     multi_token: str | Sequence[int] | None
     output_gate: Flag
     layer_norm: str
+    layer_norm_eps: Number
     activation: str
+    feature: sp.Expr | str
+    normalized: Flag
+    decay: Words
+    decay_space: str
+    delta: Flag
+    evaluation: str
+    initial_state: Flag

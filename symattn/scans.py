@@ -1,7 +1,8 @@
 """Recurrences: the scan that a statement may carry, the groups that scans make of a list, and which step a read looks at.
 
 Consecutive statements with the same scan are one group. For each value of the scan's index, in walking order, all of them are
-evaluated; a tensor of the group is read at the step itself where it is defined before, and at any earlier step.
+evaluated; a tensor of the group is read at the step itself where it is defined before, and at any earlier step: one at a fixed
+distance (``t - 1``), or all for which the condition of the statement says so (a sum over ``r`` where ``r < t``).
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symattn.conditions import normal_condition
 from symattn.errors import ProgramError
-from symattn.indexed import Tensor, integer_symbols, name_of, subscripts_of
+from symattn.indexed import Tensor, conjuncts, integer_symbols, name_of, subscripts_of
 
 if TYPE_CHECKING:
     from symattn.program import Statement
@@ -128,10 +130,21 @@ def check_group(s: Statement, x: Tensor, of: Statement, done: bool) -> None:
     if back.is_positive:
         return
     if integer_symbols(at) & set(s.over):
+        if _earlier(back, s):
+            return
         raise ProgramError(
             f"{s.name}: `{x}` ranges over the scan's axis of {n}, which is defined in the same scan, in `{s}`; "
-            "sum over it in a statement after the scan, or keep the running sum as a tensor of the scan"
+            f"sum over earlier steps only (`where` says `{sp.Ge(back, 1)}`), or in a statement after the scan"
         )
     if back.is_negative:
         raise ProgramError(f"{s.name}: `{x}` is a later step of the scan than {t}, in `{s}`; {earlier}")
     raise ProgramError(f"{s.name}: `{x}` is not seen to be an earlier step of the scan along {t}, in `{s}`; {earlier}")
+
+
+def _earlier(back: sp.Expr, s: Statement) -> bool:
+    """Whether the condition of a statement says that ``back`` is at least 1."""
+    for c in conjuncts(s.where):
+        known = normal_condition(c, {})
+        if isinstance(known, sp.Ge) and known.rhs == 0 and sp.expand(back - 1 - known.lhs).is_nonnegative:
+            return True
+    return False

@@ -16,11 +16,13 @@ import sympy as sp
 from symattn.choices import CHOICES, OPTIONAL
 from symattn.errors import DefinitionError, GrammarError, InputValueError, LimitError, nearest
 from symattn.grammar import (
+    FREQUENCY_NAMES,
     MASK_NAMES,
     SCALE_NAMES,
     SCORE_NAMES,
     TOO_LARGE,
     check_parameter,
+    parse_frequency,
     parse_mask,
     parse_scale,
     parse_score,
@@ -184,14 +186,23 @@ def canonical(field: str, value: sp.Basic, names: Mapping[str, sp.Symbol]) -> sp
 
 
 def scale(field: str, value: Any) -> sp.Expr:
-    """The factor between raw and scaled score: text, a SymPy expression in the sizes n m d dv, or a number."""
+    """A factor, such as that between raw and scaled score: text, a SymPy expression in the sizes n m d dv, or a number."""
+    return _formula(field, value, parse_scale, SCALE_NAMES)
+
+
+def frequency(field: str, value: Any) -> sp.Expr:
+    """The frequency of a pair of channels: as :func:`scale`, in the pair p and the number r of rotated channels too."""
+    return _formula(field, value, parse_frequency, FREQUENCY_NAMES)
+
+
+def _formula(field: str, value: Any, parse: Callable[[str], sp.Expr], names: Mapping[str, sp.Symbol]) -> sp.Expr:
     if isinstance(value, str):
         try:
-            return parse_scale(value)
+            return parse(value)
         except GrammarError as e:
             raise GrammarError(f"{field}: {e}") from None
     if isinstance(value, sp.Expr) and not value.is_Rational:
-        return canonical(field, value, SCALE_NAMES)
+        return canonical(field, value, names)
     found = number(field, value)
     return sp.Rational(found.numerator, found.denominator)
 
@@ -248,12 +259,34 @@ def extents(field: str, value: Any) -> tuple[int, int]:
     return integer(field, value[0], 1), integer(field, value[1], 1)
 
 
+FEATURES = ("identity", "elu", "relu", "exp")
+"""The feature maps that have a name: x, elu(x) + 1, max(x, 0), exp(x)."""
+
+
+def feature(field: str, value: Any) -> str | sp.Expr:
+    """The name of a feature map, or a function of the entry ``s``: text, or a SymPy expression."""
+    if isinstance(value, str) and value.strip().lower() in FEATURES:
+        return value.strip().lower()
+    names = {"s": SCORE_NAMES["s"]}
+    if isinstance(value, sp.Expr):
+        found = canonical(field, value, names)
+    else:
+        try:
+            found = parse_score(str(value), names)
+        except GrammarError as e:
+            raise GrammarError(f"{field} is {', '.join(FEATURES)}, or a function of the entry s: {e}") from None
+    if not found.has(names["s"]):
+        raise DefinitionError(f"{field} is {', '.join(FEATURES)}, or a function of the entry s, got {value!r}")
+    return found
+
+
 READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "heads": lambda f, v: integer(f, v, 1),
     "kv_heads": lambda f, v: integer(f, v, 1),
     "start": choice,
     "cross": flag,
     "output_projection": flag,
+    "projection_bias": flag,
     "causal": alignment,
     "window": window,
     "window_counts": choice,
@@ -289,8 +322,8 @@ READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "similarity": choice,
     "rope": choice,
     "rope_dim": even,
-    "rope_frequencies": scale,
-    "rope_amplitude": number_or_name,
+    "rope_frequencies": frequency,
+    "rope_amplitude": scale,
     "rope_offset": alignment,
     "qk_norm": choice,
     "qk_norm_weight": flag,
@@ -307,7 +340,15 @@ READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "multi_token": extents,
     "output_gate": flag,
     "layer_norm": choice,
+    "layer_norm_eps": positive,
     "activation": choice,
+    "feature": feature,
+    "normalized": flag,
+    "decay": choice,
+    "decay_space": choice,
+    "delta": flag,
+    "evaluation": choice,
+    "initial_state": flag,
 }
 """Every field of a definition and how its value is read."""
 

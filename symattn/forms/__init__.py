@@ -15,7 +15,7 @@ from symattn.forms.form import Form
 
 __all__ = ["Form", "get", "names"]
 
-MODULES = ("softmax",)
+MODULES = ("softmax", "layers", "linear")
 """The files of this package that hold rows."""
 
 
