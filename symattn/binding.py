@@ -18,6 +18,7 @@ from symattn.axes import Array, Axes
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, EmptyRowError, InputValueError, ShapeError, UnknownNameError, nearest
 from symattn.fields import BY_LETTER, HELPERS, INPUT_FIELDS, field_of
+from symattn.positions import refuse_widths
 from symattn.program import Program
 from symattn.readcheck import keep_of, refuse_unusable
 from symattn.sources import as_array, sources_of
@@ -117,6 +118,8 @@ def bind(definition: Definition, fields: Mapping[str, Any], *, layout: str = "bh
         raise InputValueError(f"missing: {', '.join(field_of(n, d.parameters) for n in missing)}")
     givens.seeds(program, arrays, sources, inputs)
     bound = Bound(d, program, inputs, sizes, axes, layout, shapes)
+    if "d" in known:
+        refuse_widths(d, known["d"])
     refuse_unusable(program, inputs, sizes, {n: field_of(n, d.parameters) for n in inputs})
     if d.empty_row == "error" and not bound.keep().any(axis=-1).all():
         row = tuple(int(k) for k in np.argwhere(~bound.keep().any(axis=-1))[0])

@@ -47,6 +47,8 @@ SCORE_NAMES: Mapping[str, sp.Symbol] = {
 }  # fmt: skip
 MASK_NAMES: Mapping[str, sp.Symbol] = {name: symbol for name, symbol in SCORE_NAMES.items() if name != "s"}
 SCALE_NAMES: Mapping[str, sp.Symbol] = {name: size(name) for name in ("n", "m", "d", "dv")}
+FREQUENCY_NAMES: Mapping[str, sp.Symbol] = {**SCALE_NAMES, "p": index("p"), "r": size("r")}
+"""Of the frequencies of a rotation: the pair of channels, from 0, and how many channels rotate, beside the sizes."""
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "exp": sp.exp,
@@ -130,6 +132,17 @@ def parse_scale(text: str, names: Mapping[str, sp.Expr] | None = None) -> sp.Exp
     1/sqrt(d)
     """
     return _Reader(text, SCALE_NAMES if names is None else names, "scale").value()
+
+
+def parse_frequency(text: str) -> sp.Expr:
+    """The angle by which pair ``p`` of the ``r`` rotated channels turns from one position to the next, in parameters and sizes.
+
+    Raises as :func:`parse_score` does.
+
+    >>> parse_frequency("base**(-2*p/r)")
+    base**(-2*p/r)
+    """
+    return _Reader(text, FREQUENCY_NAMES, "frequency").value()
 
 
 def parameters_of(expr: sp.Basic) -> tuple[str, ...]:

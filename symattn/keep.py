@@ -46,6 +46,11 @@ def keep(d: Definition, at: Letters, parameters: Parameters) -> sp.Basic:
     return sp.And(*parts)
 
 
+def exists(d: Definition, at: Letters) -> sp.Basic:
+    """The condition that key j is no padding: what is computed of a key alone is computed where it exists."""
+    return sp.Lt(at["j"], at.per_batch("len")) if d.key_lengths else sp.true
+
+
 def offset(d: Definition, at: Letters, alignment: str | int | None) -> sp.Expr:
     """By how much the diagonal of an alignment is shifted: the key that stands under query 0."""
     if isinstance(alignment, int):

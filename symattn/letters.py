@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sympy as sp
 
@@ -35,6 +35,8 @@ class Letters:
     tiled: bool = False
     taken: frozenset[str] = frozenset()
     """Names of parameters, which the channel indices must not have."""
+    suffix: str = ""
+    """What is added to the names of tensors over queries, keys and scores: those of a second map, for example."""
     indices: dict[str, sp.Symbol] = field(init=False, hash=False, compare=False, default_factory=dict)
     lengths: dict[str, sp.Expr] = field(init=False, hash=False, compare=False, default_factory=dict)
     """Sizes of indices that are not in :data:`SIZES`, by letter."""
@@ -54,9 +56,38 @@ class Letters:
         >>> at = Letters()
         >>> at.sized("x", size("d") / 2), at.dims
         (x, {x: d/2})
+
+        Where another size has this letter already, the next free one: ``x1``.
         """
-        self.lengths.setdefault(letter, sp.sympify(length))
+        found = sp.sympify(length)
+        while self.lengths.setdefault(letter, found) != found:
+            letter += "1"
         return self[letter]
+
+    def twin(self, letter: str) -> sp.Symbol:
+        """A second index of the same size.
+
+        >>> Letters().twin("j")
+        j'
+        """
+        return self.sized(letter + "'", self.size_of(letter))
+
+    def twins(self, axes: tuple[sp.Symbol, ...]) -> dict[sp.Symbol, sp.Symbol]:
+        """A second index for each of some indices."""
+        letters = {a: letter for letter, a in self.indices.items()}
+        return {a: self.twin(letters[a]) for a in axes}
+
+    def suffixed(self, suffix: str) -> Letters:
+        """The same indices, for tensors whose names end in ``suffix``.
+
+        >>> at = Letters()
+        >>> at.suffixed("2").score("R")
+        R2[i, j]
+        """
+        other = replace(self, suffix=suffix)
+        object.__setattr__(other, "indices", self.indices)
+        object.__setattr__(other, "lengths", self.lengths)
+        return other
 
     @property
     def dims(self) -> dict[sp.Symbol, sp.Expr]:
@@ -104,11 +135,11 @@ class Letters:
 
     def query(self, name: str, *last: sp.Symbol) -> Tensor:
         """A tensor over batch, query heads, queries and ``last``."""
-        return tensor(name, *self.batch_axes, *self.query_heads, self["i"], *last)
+        return tensor(name + self.suffix, *self.batch_axes, *self.query_heads, self["i"], *last)
 
     def key(self, name: str, *last: sp.Symbol) -> Tensor:
         """A tensor over batch, key heads, keys and ``last``."""
-        return tensor(name, *self.batch_axes, *self.key_heads, self["j"], *last)
+        return tensor(name + self.suffix, *self.batch_axes, *self.key_heads, self["j"], *last)
 
     def score(self, name: str) -> Tensor:
         """A tensor over batch, query heads, queries and keys."""

@@ -28,6 +28,7 @@ from symattn.errors import LimitError, ProgramError
 from symattn.indexed import expression, index, integer_symbols, name_of, reads, subscripts_of
 from symattn.program import Program, Statement
 from symattn.reduction import Reduction
+from symattn.opening import axes_of, opened
 from symattn.sums import Contraction, Outside, SumOver, Support
 from symattn.terms import Term, canonical, expanded, over_one_denominator, vanishes
 
@@ -42,7 +43,8 @@ class NormalForm:
     Parameters
     ----------
     statements
-        A program or statements; what they define is expanded unless it is opaque. Maxima and products stay opaque.
+        A program or statements; what they define is expanded unless it is opaque. Maxima, products and what a scan defines stay
+        opaque.
     dims
         Index -> size, for indices of claims that a program does not know as well.
     opaque
@@ -94,7 +96,9 @@ class NormalForm:
         held = set(opaque)
         self.statements = {s.name: s for s in statements}
         self.open = {
-            s.name: s for s in statements if s.name not in held and not s.range_only and (s.reduce == "sum" or not s.over)
+            s.name: s
+            for s in statements
+            if s.name not in held and not s.range_only and s.scan is None and (s.reduce == "sum" or not s.over)
         }
         self.contract, self.subst, self.ranges = tuple(contract), tuple(subst), tuple(ranges)
         self.support = dict(support or {})
@@ -103,6 +107,7 @@ class NormalForm:
         self._count = 0
         self._known: dict[str, list[Term]] = {}
         self._reduction = Reduction(self)
+        self._axes = axes_of(self.statements.values(), self.dims)
 
     # ---------------------------------------------------------------- proofs
     def equal(self, left: sp.Expr, right: sp.Expr) -> bool:
@@ -134,7 +139,7 @@ class NormalForm:
         for level in range(max(levels), -1, -1):
             groups: dict[str, list[Term]] = {}
             for t in levels.get(level, ()):
-                groups.setdefault(canonical(replace(t, conditions=_NONE), self.dims), []).append(t)
+                groups.setdefault(self._key(replace(t, conditions=_NONE)) or "", []).append(t)
             for group in groups.values():
                 for t in self._collected(group, split=True).values():
                     if len(t.bound) >= level:
@@ -154,7 +159,9 @@ class NormalForm:
             t = todo.pop()
             less = self._reduction.step(t, split)
             if less is None:
-                key = canonical(t, self.dims)
+                key = self._key(t)
+                if key is None:
+                    continue
                 out[key] = replace(t, coefficient=t.coefficient + (out[key].coefficient if key in out else 0))
                 continue
             todo += less
@@ -162,6 +169,11 @@ class NormalForm:
             if len(todo) + len(out) > self.limit or steps > 20 * self.limit:
                 raise LimitError(f"the normal form needs more than {self.limit} terms")
         return {k: t for k, t in out.items() if not vanishes(t.coefficient)}
+
+    def _key(self, t: Term) -> str | None:
+        """The canonical name of a term, shifted subscripts in one shape; None where it is 0."""
+        found = opened(t, self.dims, self._axes)
+        return None if found is None else canonical(*found)
 
     # ---------------------------------------------------------------- indices
     def fresh(self, a: sp.Symbol) -> sp.Symbol:

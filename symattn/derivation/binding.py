@@ -13,9 +13,11 @@ from symattn.axes import Axes
 from symattn.definition import Definition
 from symattn.derivation.examples import ARRAYS, Array, Example
 from symattn.derivation.work import Worksheet
+from symattn.directions import PREFIX, check_directions, moving
 from symattn.errors import FileFormatError, InputValueError, ShapeError, SymattnError
-from symattn.fields import BY_LETTER, field_of
+from symattn.fields import BY_LETTER, field_of, kind_of
 from symattn.numbers import exact_array
+from symattn.positions import refuse_widths
 from symattn.program import Program
 from symattn.readings.sizes import find_sizes
 
@@ -90,6 +92,30 @@ def refuse_fields(example: Example) -> None:
         raise FileFormatError(f"{example.name}: [definition]: {why}") from why
 
 
+def moved_by(example: Example, program: Program, definition: Definition) -> tuple[str, ...]:
+    """The tensors of a forward program that an example gives a direction for.
+
+    Raises
+    ------
+    InputValueError, UnknownNameError
+        For a direction of what the definition does not read, or does not differentiate by.
+
+    >>> from dataclasses import replace
+    >>> from symattn.derivation.examples import load
+    >>> found = load("two-words")
+    >>> moving = replace(found, arrays={**found.arrays, "tangent_w_q": found.arrays["w_q"]})
+    >>> moved_by(moving, definition_of(found).program(), definition_of(found))
+    ('WQ',)
+    """
+    given = [key for key in example.arrays if key.startswith(PREFIX) and key not in definition.parameters]
+    try:
+        check_directions(definition, given)
+    except SymattnError as why:
+        raise type(why)(f"{example.name}: {why}") from why
+    known = moving(program, definition.parameters)
+    return tuple(known[key] for key in given)
+
+
 def inputs_of(
     example: Example, program: Program, definition: Definition | None = None
 ) -> tuple[dict[str, Array], dict[sp.Symbol, int]]:
@@ -107,29 +133,45 @@ def inputs_of(
     """
     given: dict[str, Array] = {}
     definition = definition or Definition()
-    names = {n: field_of(n, definition.parameters) for n in program.inputs}
+    names = {n: _field(n, definition) for n in program.inputs}
     fields = {field: n for n, field in names.items()}
     for key, array in example.arrays.items():
         if key in fields:
             name = fields[key]
             given[name] = _fitted(key, _with_heads(name, array, program, definition, example), program.shapes[name], example)
-        elif key not in ("grad_out",):
+        elif key != "grad_out" and not _direction(key, definition):
             raise InputValueError(f"{example.name}: {_key(key)}: this definition reads no such input; it reads {_keys(fields)}")
     shapes = {n: a.shape for n, a in given.items()}
     known = _known_sizes(program, shapes, example)
     for name in WEIGHTS:
         if name in program.inputs and name not in given:
             given[name] = _identity(name, program, known, example)
-    seeds = {n for n in program.inputs if n.startswith("d") and n[1:] in program}
-    missing = [n for n in program.inputs if n not in given and n not in seeds]
+    free = {n for n, field in names.items() if field.startswith(("grad_", PREFIX)) and n not in definition.parameters}
+    missing = [n for n in program.inputs if n not in given and n not in free]
     if missing:
         wanted = _keys(names[n] for n in missing)
         raise InputValueError(f"{example.name}: missing: {wanted}; this definition reads {_keys(fields)}")
     try:
         sizes = find_sizes(program, {n: a.shape for n, a in given.items()}, known)
+        refuse_widths(definition, next((n for a, n in sizes.items() if a.name == "d"), 2))
     except ShapeError as why:
         raise FileFormatError(f"{example.name}: {why}") from why
     return given, sizes
+
+
+def _field(name: str, definition: Definition) -> str:
+    """The field name of an input of a derived program: that of a direction goes by what moves, ``tangent_grad_out`` included."""
+    kind, _ = kind_of(name, definition.parameters)
+    return (
+        PREFIX + field_of(name[:-2], definition.parameters)
+        if kind in ("tangent_", "hvp_")
+        else field_of(name, definition.parameters)
+    )
+
+
+def _direction(key: str, definition: Definition) -> bool:
+    """Whether a key of an example is a direction of the definition, which a derivation without tangent leaves alone."""
+    return key in moving(definition.program(), definition.parameters)
 
 
 def _key(field: str) -> str:
@@ -143,19 +185,22 @@ def _keys(fields: Iterable[str]) -> str:
 
 def _with_heads(name: str, array: Array, program: Program, definition: Definition, example: Example) -> Array:
     """An array with the head axes of the program: heads of a projection may stand side by side, query heads need no groups."""
-    letter = name if name in BY_LETTER or not name.startswith("d") else name[1:]
-    if letter not in BY_LETTER or name in definition.parameters:
+    letter = kind_of(name, definition.parameters)[1]
+    letter = letter if letter in BY_LETTER else letter.removeprefix("d")
+    if letter not in BY_LETTER or letter in definition.parameters:
         return array
     heads, kv_heads = definition.heads or 1, definition.kv_heads or definition.heads or 1
-    if name in WEIGHTS and array.ndim == 2 and len(program.shapes[name]) > 2:
-        own = heads if name in ("WQ", "WO") else kv_heads
-        length = array.shape[0 if name == "WO" else 1]
+    if letter in WEIGHTS and array.ndim == 2 and len(program.shapes[name]) > 2:
+        own = heads if letter in ("WQ", "WO") else kv_heads
+        length = array.shape[0 if letter == "WO" else 1]
         if length % own:
             raise FileFormatError(
-                f"{example.name}: {_key(field_of(name))}: {length} {'rows' if name == 'WO' else 'columns'} cannot be shared by "
-                f"{own} heads; give {WEIGHT_FORMS[field_of(name)]}"
+                f"{example.name}: {_key(_field(name, definition))}: {length} {'rows' if letter == 'WO' else 'columns'} cannot be "
+                f"shared by {own} heads; give {WEIGHT_FORMS[field_of(letter)]}"
             )
-        array = array.reshape(own, -1, array.shape[1]) if name == "WO" else np.moveaxis(array.reshape(len(array), own, -1), 1, 0)
+        array = (
+            array.reshape(own, -1, array.shape[1]) if letter == "WO" else np.moveaxis(array.reshape(len(array), own, -1), 1, 0)
+        )
     roles = {"WQ": "Hac", "WO": "Hef"}.get(letter, BY_LETTER[letter].axes.removeprefix("b"))
     if roles[:1] == "H" and array.ndim == len(roles) == len(program.shapes[name]) - 1 and len(array) == heads:
         return Axes(heads, kv_heads, False, definition.grouping == "tiled").into(array, roles)

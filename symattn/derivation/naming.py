@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import sympy as sp
 
+from symattn.derivation import positionnames, weightnames
 from symattn.program import Statement, conjuncts, name_of, reads
 from symattn.readings.typesetting.letters import TENSORS, upright
 
@@ -91,9 +92,13 @@ TABLE: Mapping[str, Naming] = {
         "Gradient of the embedding table",
         "A word's row collects the gradients of all its positions.",
     ),
+    **{name: Naming(*row) for name, row in positionnames.TABLE.items()},
+    **{name: Naming(*row) for name, row in weightnames.TABLE.items()},
 }
 SOFTMAX_BACKWARD = "The softmax passes the gradient on in proportion to P, minus what the row shares."
 INPUTS: Mapping[str, str] = {
+    **positionnames.INPUTS,
+    **weightnames.INPUTS,
     "X": "embedded words",
     "C": "memory",
     "WQ": "query weights",
@@ -109,6 +114,8 @@ INPUTS: Mapping[str, str] = {
     "p": "dropout rate",
 }
 LEGEND: Mapping[str, str] = {
+    **positionnames.LEGEND,
+    **weightnames.LEGEND,
     "C": "the memory",
     "Emb": "the embedding table",
     "tok": "the list of the words' numbers (rows of the embedding table)",
@@ -139,8 +146,7 @@ def words_for(parameters: Iterable[str]) -> dict[str, str]:
 
 def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tuple[str, str]:
     """Name and reason of the step of a statement; ``followed`` asks for the singular, ``parameters`` are the definition's."""
-    if s.name in TABLE:
-        row = TABLE[s.name]
+    if (row := row_of(s.name)) is not None:
         return (row.one if followed else row.many), row.reason
     if s.name.startswith("d") and len(s.name) > 1:
         if s.name[1:].rstrip("'") in parameters:
@@ -187,7 +193,7 @@ def naming_of_gradient(inner: str, parameters: Collection[str] = ()) -> str:
         return f"Gradient of a term of a maximum or minimum, case {inner[1:]}"
     if PIECE.fullmatch(inner):
         return f"Gradient of inner function {inner[1:]} of the score"
-    title = TABLE[inner].many if inner in TABLE else INPUTS.get(inner, inner)
+    title = row.many if (row := row_of(inner)) is not None else INPUTS.get(inner, inner)
     return f"Gradient of the {title[0].lower() + title[1:] if len(title) > 1 else title}"
 
 

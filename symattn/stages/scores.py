@@ -5,9 +5,12 @@ from __future__ import annotations
 import sympy as sp
 
 from symattn.building import Builder
-from symattn.indexed import Tensor, reads, size, tensor
+from symattn.indexed import Tensor, size, tensor
 from symattn.keep import measured_from
 from symattn.nesting import split
+from symattn.stages.choices import without_choices
+from symattn.stages.gates import forgotten
+from symattn.stages.relative import bucket_bias
 from symattn.stages.similarity import similarity
 from symattn.symbols import s as score_symbol
 
@@ -30,6 +33,9 @@ def scores(b: Builder) -> Tensor:
         z -= _slope(b) * (sp.Abs(distance) if d.alibi_distance == "absolute" else distance)
     if d.bias:
         z += at.given("bias", d.bias_axes or "bhij")
+    if d.buckets:
+        z += bucket_bias(b)
+    z += forgotten(b)
     if d.attn_mask == "additive":
         z += at.given("B", d.mask_axes or "bhij")
     return s if z == s else b.masked(at.score("Z"), z)
@@ -41,35 +47,12 @@ def _own_score(b: Builder, score: sp.Expr, s: Tensor) -> sp.Expr:
 
     def name(piece: sp.Expr) -> sp.Expr:
         short = sp.Dummy(real=True)  # SymPy takes long to build functions of functions of what is not known to be real
-        expr = _without_choices(b, piece.xreplace(read))
+        expr = without_choices(b, piece.xreplace(read), b.at.score, b.where)
         read[short] = b.masked(b.at.score(f"F{len(read) - 1}"), expr)
         return short
 
     rest = split(score, name)
-    return _without_choices(b, rest.xreplace(read))
-
-
-def _without_choices(b: Builder, z: sp.Expr) -> sp.Expr:
-    """A score without min and max of numbers: each becomes a sum of statements, one for each argument, where that is the choice.
-
-    So the gradient needs no derivative of a choice: conditions are carried along and never differentiated.
-    """
-    count = sum(x.name[0] == "W" for x in b.statements)
-    while choices := [
-        f for f in z.atoms(sp.Max, sp.Min) if reads(f) and not any(reads(g) for a in f.args for g in a.atoms(sp.Max, sp.Min))
-    ]:
-        f = min(choices, key=str)
-        parts: list[Tensor] = []
-        args = sorted(f.args, key=str)
-        less = sp.Gt if isinstance(f, sp.Max) else sp.Lt
-        least = sp.Ge if isinstance(f, sp.Max) else sp.Le
-        for k, a in enumerate(args):
-            # of equal arguments the first is chosen
-            chosen = [less(a, x) for x in args[:k]] + [least(a, x) for x in args[k + 1 :]]
-            parts.append(b.add(b.at.score(f"W{count}"), a, where=sp.And(b.where, *chosen)))
-            count += 1
-        z = z.xreplace({f: sp.Add(*parts)})
-    return z
+    return without_choices(b, rest.xreplace(read), b.at.score, b.where)
 
 
 def _slope(b: Builder) -> Tensor:
