@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from symattn import positionwords
 from symattn.combinations import has_lse, weights_in_words
 from symattn.errors import UnknownNameError, nearest
 from symattn.grammarprint import write
@@ -267,6 +268,7 @@ def record(d: Definition) -> dict[str, str]:
     }
     words |= weights_in_words(d)
     words |= record_linear(d)
+    words |= positionwords.words(d)
     if d.params:
         words["params"] = ", ".join(f"{k} = {_value(v)}" for k, v in d.params.items())
     return words

@@ -26,9 +26,9 @@ import sympy as sp
 from symattn.conditions import Exists, normal_conditions
 from symattn.errors import LimitError, ProgramError
 from symattn.indexed import expression, index, integer_symbols, name_of, reads, subscripts_of
+from symattn.opening import axes_of, opened
 from symattn.program import Program, Statement
 from symattn.reduction import Reduction
-from symattn.opening import axes_of, opened
 from symattn.sums import Contraction, Outside, SumOver, Support
 from symattn.terms import Term, canonical, expanded, over_one_denominator, vanishes
 

@@ -33,7 +33,7 @@ RAISED: Mapping[str, str] = {"2": "²", "3": "³", "ᵀ": "ᵀ", "-1": "⁻¹"}
 LARGE = ("Σ", "Π", "max", "min")
 SIZES = frozenset({"d", "H"})
 INDICES = frozenset("bkghijcefaup")
-SCRIPT = str.maketrans("E", "ℰ")
+SCRIPT = str.maketrans("CES", "𝒞ℰ𝒮")
 BOLD = str.maketrans("1", "𝟏")
 
 NAME_IN_BRACKETS = re.compile(r"(?<![\w^])\((\w+(?:\^\(\w+\))?)\)\[")
