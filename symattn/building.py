@@ -85,10 +85,8 @@ class Builder:
         return self.add(target, expr, *over, where=self.where, reduce=reduce, **marks)
 
 
-@lru_cache(maxsize=256)
-def build(d: Definition, batch: bool = False) -> Program:
-    """The program of a definition; see :meth:`symattn.definition.Definition.program`."""
-    from symattn import forms
+def start(d: Definition, batch: bool = False) -> Builder:
+    """The builder of a definition, before any statement."""
     from symattn.forms.algorithms import key_count
 
     at = Letters(
@@ -97,7 +95,16 @@ def build(d: Definition, batch: bool = False) -> Program:
     if (keys := key_count(d)) is not None:
         at.sized("j", keys)
     parameters = Parameters(d, at)
-    b = Builder(d, at, parameters, keep(d, at, parameters))
+    return Builder(d, at, parameters, keep(d, at, parameters))
+
+
+@lru_cache(maxsize=256)
+def build(d: Definition, batch: bool = False) -> Program:
+    """The program of a definition; see :meth:`symattn.definition.Definition.program`."""
+    from symattn import forms
+
+    b = start(d, batch)
+    at = b.at
     outputs = forms.get(d.form).build(b)
     if clash := {x.name for x in b.statements} & set(d.parameters):
         raise DefinitionError(
