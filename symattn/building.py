@@ -6,7 +6,7 @@ condition of :mod:`symattn.keep`, so that nothing is ever evaluated for a key th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -76,9 +76,15 @@ class Builder:
     def add(
         self, target: Tensor, expr: Any, *over: sp.Symbol, where: sp.Basic = sp.true, reduce: str = "sum", **marks: Any
     ) -> Tensor:
-        """Add a statement; its target."""
-        self.statements.append(Statement(target, expr, over, reduce, where, **marks))  # type: ignore[arg-type]
+        """Add a statement, once where two stages need it; its target."""
+        new = Statement(target, expr, over, reduce, where, **marks)  # type: ignore[arg-type]
+        if new not in self.statements:
+            self.statements.append(new)
         return target
+
+    def second(self) -> Builder:
+        """The builder of a second map, with queries and keys of its own and everything else in common."""
+        return replace(self, at=self.at.suffixed("2"))
 
     def masked(self, target: Tensor, expr: Any, *over: sp.Symbol, reduce: str = "sum", **marks: Any) -> Tensor:
         """Add a statement over (i, j), which is evaluated where query i attends to key j."""

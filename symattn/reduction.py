@@ -11,6 +11,7 @@ import sympy as sp
 from symattn.conditions import Exists, serial, strongest
 from symattn.indexed import all_reads, name_of, reads, subscripts_of
 from symattn.matching import match, match_all
+from symattn.ranges import between
 from symattn.terms import Term
 
 if TYPE_CHECKING:
@@ -93,6 +94,10 @@ class Reduction:
         if y == 0 or sp.expand(y - size) == -1:
             return True
         have = {serial(q) for q in conditions}
+        if between(
+            y, size, self.form.dims, lambda c: (q := self.form.normal(c)) is not None and all(serial(x) in have for x in q)
+        ):
+            return True
         for pattern, n, where in self.form.ranges:
             if n != size:
                 continue

@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tanh": MP.tanh,
     "sin": MP.sin,
     "cos": MP.cos,
+    "sigmoid": lambda x: 1 / (1 + MP.exp(-x)),
     "Abs": abs,
     "sign": MP.sign,
     "Max": max,

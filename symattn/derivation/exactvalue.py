@@ -275,13 +275,20 @@ def power(a: Exact, exponent: Exact) -> Exact:
     return NAN if a.special else generator(Call("pow", (a, exponent)))
 
 
-_AT_INFINITY = {"exp": (ZERO, INFINITY), "tanh": (rational(-1), ONE), "log": (NAN, INFINITY), "erf": (rational(-1), ONE)}
+_AT_INFINITY = {
+    "exp": (ZERO, INFINITY),
+    "tanh": (rational(-1), ONE),
+    "log": (NAN, INFINITY),
+    "erf": (rational(-1), ONE),
+    "sigmoid": (ZERO, ONE),
+}
 _AT_RATIONAL = {
     ("exp", 0): ONE,
     ("log", 1): ZERO,
     ("log", 0): MINUS_INFINITY,
     ("tanh", 0): ZERO,
     ("erf", 0): ZERO,
+    ("sigmoid", 0): rational(Fraction(1, 2)),
     ("sin", 0): ZERO,
 }
 

@@ -20,9 +20,9 @@ from symattn.readings.latex import Style as Typesetting
 FRACTION = r"\frac"
 SUM, PRODUCT, POWER, ATOM = range(4)
 SPECIAL = {"nan": (r"\mathrm{NaN}", "NaN"), "oo": (r"\infty", "∞"), "-oo": (r"-\infty", "-∞")}
-LATEX_NAMES = {"log": r"\log", "tanh": r"\tanh", "Max": r"\max", "Min": r"\min", "sin": r"\sin", "cos": r"\cos"}
+LATEX_NAMES = {"log": r"\log", "tanh": r"\tanh", "Max": r"\max", "Min": r"\min", "sin": r"\sin", "cos": r"\cos", "sigmoid": r"\sigma"}
 RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-TEXT_NAMES = {"Max": "max", "Min": "min"}
+TEXT_NAMES = {"Max": "max", "Min": "min", "sigmoid": "σ"}
 FENCES = {
     "Abs": (r"\lvert", r"\rvert", "|", "|"),
     "floor": (r"\lfloor", r"\rfloor", "⌊", "⌋"),

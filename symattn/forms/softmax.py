@@ -6,24 +6,30 @@ from symattn.building import Builder
 from symattn.forms import algorithms
 from symattn.forms.form import Form
 from symattn.indexed import name_of
-from symattn.stages.normalizers import log_sum_exp, weights
-from symattn.stages.scores import scores
+from symattn.stages.gates import gated
+from symattn.stages.maps import attention_map
+from symattn.stages.normalizers import log_sum_exp
 from symattn.stages.sources import sources
 from symattn.stages.values import dropped, projected, weighted_sum
+from symattn.stages.vocabulary import context_width, next_word
 
 
 def build(b: Builder) -> tuple[str, ...]:
-    """Sources, scores, weights, values: the outputs ``O`` (``Y`` after W_O) and, where asked, ``L``."""
+    """Sources, scores, weights, values: the outputs ``O`` (``Y`` after W_O) and, where asked, ``L`` and the next word."""
+    context_width(b)
     sources(b)
     if b.d.algorithm in (None, "paged"):
-        out = weighted_sum(b, dropped(b, weights(b, scores(b))))
+        out = weighted_sum(b, dropped(b, attention_map(b)))
     else:
         out = algorithms.attended(b)
+    out = gated(b, out)
     log_sum_exp(b)
     out = projected(b, out)
+    further = next_word(b, out)
     if b.d.algorithm == "paged":
         b.statements[:] = algorithms.paged(b, b.statements)
-    return (name_of(out), "L") if b.d.lse else (name_of(out),)
+    return (name_of(out), "L", *further) if b.d.lse else (name_of(out), *further)
 
 
 ROWS = (Form("softmax", build),)
+"""The row of this family."""

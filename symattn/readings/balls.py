@@ -167,6 +167,16 @@ _sqrt = _function("sqrt", NAN, POSITIVE)
 _exp = _function("exp", 0, POSITIVE)
 
 
+def _sigmoid(x: Any) -> Any:
+    """The logistic function; it rises, so a wide ball is taken by its ends."""
+    if isinstance(x, Special):
+        return NAN if x is NAN else Ball(int(x is POSITIVE))
+    x = Ball(x)
+    if not x.is_finite():
+        return Ball(0.5, 0.5)
+    return (1 / (1 + (-x.lower()).exp())).union(1 / (1 + (-x.upper()).exp()))
+
+
 def _logarithm(x: Any) -> Any:
     if isinstance(x, Ball):
         return NEGATIVE if x == 0 else NAN if x < 0 else _log(x)
@@ -311,6 +321,7 @@ NAMESPACE = Namespace(
         "sin": _function("sin", NAN, NAN),
         "cos": _function("cos", NAN, NAN),
         "erf": _function("erf", -1, 1),
+        "sigmoid": _sigmoid,
         "absolute": abs,
         "sign": _sign,
         "step": _step,

@@ -98,12 +98,24 @@ def _erf_slope(v: Array, r: Array) -> Array:
     return 2 / math.sqrt(math.pi) * np.exp(-(np.maximum(np.abs(v) - r, 0.0) ** 2)) * (1 + 2.0**-48)
 
 
+def _sigmoid(v: Array) -> Array:
+    small = np.exp(-np.abs(v))
+    return np.asarray(np.where(v < 0, small, 1.0) / (1 + small))
+
+
+def _sigmoid_slope(v: Array, r: Array) -> Array:
+    """``s (1 - s)``, which falls with the distance from 0: taken where the box is nearest to it."""
+    nearest = np.maximum(np.abs(v) - r, 0.0)
+    return _sigmoid(nearest) * _sigmoid(-nearest) * (1 + 2.0**-48)
+
+
 SMOOTH: Mapping[str, tuple[Callable[[Array], Array], Callable[[Array, Array], Any], float]] = {
     "tanh": (np.tanh, _tanh_slope, 2.0),
     "sin": (np.sin, lambda v, r: 1.0, 2.0),
     "cos": (np.cos, lambda v, r: 1.0, 2.0),
     "erf": (lambda v: np.asarray(_erf(v), dtype=np.float64), _erf_slope, 2.0),
     "atan": (np.arctan, lambda v, r: 1.0, math.pi),
+    "sigmoid": (_sigmoid, _sigmoid_slope, 1.0),
 }
 """Function -> its values, its greatest slope on ``[v - r, v + r]``, the diameter of its range."""
 
@@ -115,7 +127,14 @@ def smooth(name: str, a: Box, unit: Unit, error: float) -> Box:
     own = a.own * slope(a.value, a.own) + OWN_FUNCTION * np.abs(value) + np.where(value == 0, 0.0, OWN_TINY)
     bound = np.where(a.bound == 0, 0.0, np.fmin(a.bound * slope(a.value, a.own + a.bound), diameter))
     return finish(
-        value, own, bound, None, error, unit.tiny, a.nonneg and name in ("tanh", "erf", "atan"), rescalings=a.rescalings
+        value,
+        own,
+        bound,
+        None,
+        error,
+        unit.tiny,
+        name == "sigmoid" or (a.nonneg and name in ("tanh", "erf", "atan")),
+        rescalings=a.rescalings,
     )
 
 

@@ -18,7 +18,7 @@ from symattn.errors import ProgramError
 SMALL = 256
 """Integers up to this size are exact in every float format in use (bfloat16 holds eight bits) and are written as literals."""
 
-_FUNCTIONS = ("exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "erf", "sign", "ceiling")
+_FUNCTIONS = ("exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "erf", "sigmoid", "sign", "ceiling")
 
 
 class ScalarPrinter(Printer):

@@ -183,6 +183,7 @@ TABLE = NumberTable(
             "sin": _wave(sp.sin),
             "cos": _wave(sp.cos),
             "erf": sp.erf,
+            "sigmoid": lambda x: 1 / (1 + sp.exp(-x)),
             "absolute": sp.Abs,
             "sign": _sign,
             "step": lambda x, at_zero: (

@@ -151,6 +151,10 @@ def table(dtype: np.dtype[Any]) -> Namespace:
             return rounded(np.frompyfunc(_erf, 1, 1)(np.asarray(x).astype(object)), dtype)
         return np.asarray(np.frompyfunc(math.erf, 1, 1)(np.asarray(x, dtype=np.float64)), dtype=np.float64)
 
+    def logistic(x: Any) -> Any:
+        small = np.exp(-np.abs(x))
+        return np.where(np.signbit(x), small, 1) / (1 + small)
+
     functions = {
         name: like(getattr(np, name)) for name in ("sqrt", "exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "sign", "power")
     }
@@ -158,6 +162,7 @@ def table(dtype: np.dtype[Any]) -> Namespace:
         {
             **functions,
             "erf": like(erf),
+            "sigmoid": like(logistic),
             "div": like(np.true_divide),
             "absolute": like(np.abs),
             "step": like(lambda x, at_zero: np.where(x > 0, 1, np.where(x < 0, 0, np.where(x == 0, at_zero, x)))),

@@ -123,6 +123,7 @@ def _table(digits: int, thread: int) -> NumberTable:
             "sin": wave(ctx.sin),
             "cos": wave(ctx.cos),
             "erf": odd(ctx.erf),
+            "sigmoid": lambda x: 1 / (1 + ctx.exp(-x)),
             "absolute": abs,
             "sign": lambda x: x if ctx.isnan(x) else mpf(ctx.sign(x)),
             "step": lambda x, at_zero: x if ctx.isnan(x) else at_zero if x == 0 else mpf(int(x > 0)),

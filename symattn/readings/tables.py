@@ -1,7 +1,7 @@
 """A number type as a table: scalar functions by name, plus a matrix product. The evaluator knows numbers by nothing else.
 
 The names that printed code uses (``code.py``) are: ``rational pi infinity not_a_number div power sqrt exp log tanh sinh cosh
-sin cos erf absolute sign step maximum minimum floor_div ceiling mod piecewise less less_equal equal negation conjunction
+sin cos erf sigmoid absolute sign step maximum minimum floor_div ceiling mod piecewise less less_equal equal negation conjunction
 disjunction``. Conditions are three-valued: True, False, and None where the numbers do not decide.
 """
 

@@ -9,6 +9,7 @@ import sympy as sp
 from symattn.building import Builder
 from symattn.indexed import Tensor, tensor
 from symattn.keep import keep
+from symattn.stages.sources import biased
 
 
 def kept_by_dropout(b: Builder) -> tuple[sp.Expr, sp.Basic]:
@@ -51,9 +52,10 @@ def or_for_empty_rows(b: Builder, write: Callable[[str], Tensor]) -> Tensor:
     return b.add(at.query(whole, e), out + other)
 
 
-def projected(b: Builder, out: Tensor) -> Tensor:
+def projected(b: Builder, out: Tensor, name: str = "Y") -> Tensor:
     """``Y``, the heads' outputs combined by W_O, where the definition has it."""
     if not b.d.output_projection:
         return out
     at, e, f = b.at, b.at["e"], b.at["f"]
-    return b.add(tensor("Y", *at.batch_axes, at["i"], f), out * tensor("WO", *at.query_heads, e, f), *at.query_heads, e)
+    target, expr = tensor(name, *at.batch_axes, at["i"], f), out * tensor("WO", *at.query_heads, e, f)
+    return biased(b, target, expr, *at.query_heads, e, shift=tensor("bO", f))

@@ -17,7 +17,9 @@ from symattn.readings.typesetting.letters import LATEX, Letters, Style, script
 from symattn.readings.typesetting.ordering import Order, gathered, is_negative
 
 SUM, PRODUCT, POWER, ATOM = range(4)
-MACROS: Mapping[str, str] = {k: rf"\{k}" for k in ("exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "tan")}
+MACROS: Mapping[str, str] = {k: rf"\{k}" for k in ("exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "tan")} | {
+    "sigmoid": r"\sigma"
+}
 TALL = (r"\frac", r"\sum", r"\prod", r"\max_", r"\left", r"\begin", r"\sqrt", r"\lfloor", r"\lceil")
 
 
