@@ -10,6 +10,7 @@ from functools import lru_cache
 import sympy as sp
 
 from symattn.abstraction import abstracted
+from symattn.cancelling import shifts_cancel
 from symattn.derivative import Transposed, backward
 from symattn.errors import LimitError, NotDifferentiableError, ProofError
 from symattn.facts import knowing
@@ -31,8 +32,9 @@ def prove_range_only(program: Program) -> None:
 
     Notes
     -----
-    Each claimed tensor becomes an input, and the output's derivative in it is shown to be 0 for all sizes by the normal form of
-    sums of products. Where an output is infinite (the log-sum-exp of a row that keeps no key) its incoming gradient counts as 0.
+    Each claimed tensor becomes an input. Where it only scales or shifts what depends on it, it is seen to cancel, in scans too
+    (:mod:`symattn.cancelling`); else the output's derivative in it is shown to be 0 for all sizes by the normal form of sums of
+    products. Where an output is infinite (the log-sum-exp of a row that keeps no key) its incoming gradient counts as 0.
 
     >>> from symattn.indexed import indices, size, tensor
     >>> i, j = indices("i j")
@@ -61,6 +63,9 @@ def _prove(program: Program) -> None:
             raise ProofError(f"{n} is range_only, but it is an output")
     cut = program.with_statements(s for s in program if not s.range_only)
     read = [s for s in claimed if s.name in cut.inputs]
+    long = len(read) > 1 or any(s.scan is not None or _hidden(s) for s in cut) or _nested(program, names)
+    if long and shifts_cancel(cut, {s.name for s in read}):
+        return
     for s in read:
         _refuse_hidden(s, cut)
     try:
@@ -77,6 +82,17 @@ def _prove(program: Program) -> None:
             raise ProofError(
                 f"{s.name} is range_only, but the outputs are not proved to be independent of its value{_advice(program)}"
             )
+
+
+def _nested(program: Program, claimed: set[str]) -> bool:
+    """Whether one claim is made of others: a maximum of log-sum-exps, each with a maximum of its own."""
+    live: set[str] = set()
+    for s in program:
+        if s.range_only and s.needs & live - claimed:
+            return True
+        if s.needs & (claimed | live):
+            live.add(s.name)
+    return False
 
 
 def _advice(program: Program) -> str:
@@ -118,14 +134,18 @@ def _refuse_hidden(claim: Statement, cut: Program) -> None:
     """A claim that something not differentiable depends on: a condition, a subscript, a sign, a rounding to integers."""
     live = {claim.name}
     for s in cut:
-        hidden = {name_of(x) for x in all_reads(s.where)}
-        hidden |= {name_of(y) for x in reads(s.expr) for a in subscripts_of(x) for y in all_reads(a)}
-        hidden |= {
-            name_of(x) for f in s.expr.atoms(sp.sign, sp.floor, sp.ceiling, sp.Heaviside, sp.Piecewise) for x in all_reads(f)
-        }
+        hidden = _hidden(s)
         if hidden & live:
             raise ProofError(
                 f"{claim.name} is range_only, but {s.name} reads {', '.join(sorted(hidden & live))} in a condition or subscript"
             )
         if any(name_of(x) in live for x in s.reads):
             live.add(s.name)
+
+
+def _hidden(s: Statement) -> set[str]:
+    """What a statement reads where a derivative does not see it."""
+    hidden = {name_of(x) for x in all_reads(s.where)}
+    hidden |= {name_of(y) for x in reads(s.expr) for a in subscripts_of(x) for y in all_reads(a)}
+    flat = s.expr.atoms(sp.sign, sp.floor, sp.ceiling, sp.Heaviside, sp.Piecewise)
+    return hidden | {name_of(x) for f in flat for x in all_reads(f)}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symattn.building import Builder
@@ -25,9 +25,15 @@ class Form:
     uses
         The fields of the definition that it reads beside ``heads``, ``kv_heads``, ``form`` and ``params``; None: all of them.
         Others that are not at their default are refused.
+    implies
+        Values of fields in place of their default.
+    memory
+        Whether it reads a memory beside its sources, whatever ``cross`` says.
     """
 
     name: str
     build: Callable[[Builder], tuple[str, ...]]
     sources: tuple[str, ...] = ()
     uses: frozenset[str] | None = None
+    implies: Mapping[str, Any] = field(default_factory=dict)
+    memory: bool = False
