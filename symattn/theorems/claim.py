@@ -121,6 +121,8 @@ class Equal:
         The names that a proof does not open; several sets to be tried. None: what :func:`symattn.facts.opaque_names` says.
     by
         What the proof is called where it is more than the normal form: an induction on a step.
+    bijections
+        Inputs with one index that are permutations of its range.
 
     >>> from symattn.indexed import indices, size, tensor
     >>> i, j = indices("i j")
@@ -151,6 +153,7 @@ class Equal:
     pairs: tuple[tuple[str, str], ...] = ()
     opaque: tuple[frozenset[str] | None, ...] = (None,)
     by: str = ""
+    bijections: frozenset[str] = frozenset()
 
     def decide(self) -> Decision:
         """Prove it for all sizes; else find a counterexample; else prove it entry by entry at small sizes."""

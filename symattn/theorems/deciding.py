@@ -6,7 +6,7 @@ the sides differ; a proof at small sizes. What none of them settles is open, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import sympy as sp
@@ -15,7 +15,7 @@ from symattn.claims import prove_range_only
 from symattn.conditions import Exists
 from symattn.errors import LimitError, ProgramError, SymattnError
 from symattn.facts import knowing
-from symattn.indexed import tensor
+from symattn.indexed import integer_symbols, name_of, reads, subscripts_of, tensor
 from symattn.normalform import NormalForm, Support
 from symattn.program import Program, Statement
 from symattn.theorems.claim import ALL, OPEN, PROVED, REFUTED, Decision, Equal, upto
@@ -46,7 +46,7 @@ def _method(claim: Equal) -> str:
     if claim.by:
         return claim.by
     if claim.steps or claim.pairs:
-        return "normal form, statement by statement"
+        return "normal form, stepwise"
     return "normal form"
 
 
@@ -90,20 +90,44 @@ def _vanishes(form: NormalForm, e: sp.Expr) -> bool:
 def _stepped(claim: Equal) -> tuple[Program, Program]:
     """Program and forward list with the steps of the claim taken; ProgramError where one is not proved."""
     program, forward = claim.program, claim.forward or claim.program
+    taken: dict[str, Statement] = {}
     for step in claim.steps:
         old = program[step.name]
         if old.range_only:
             prove_range_only(forward)
-        elif not _replaces(step, old, program, forward):
+        elif not _replaces(step, reindexed(old, taken, claim.bijections), program, forward):
             raise ProgramError(f"{step} is not proved")
+        taken[step.name] = step
         program, forward = (p.with_statements([step if s.name == step.name else s for s in p]) for p in (program, forward))
     return program, forward
 
 
 def _replaces(step: Statement, old: Statement, program: Program, forward: Program) -> bool:
     new = replace(step, target=tensor(old.name + "?", *old.indices))
-    both = program.with_statements([x for s in program for x in ((s, new) if s.name == old.name else (s,))])
-    return _same(old.name, new.name, both, forward)
+    both = program.with_statements([x for s in program for x in ((old, new) if s.name == old.name else (s,))])
+    known = forward.with_statements([old if s.name == old.name else s for s in forward])
+    return _same(old.name, new.name, both, known)
+
+
+def reindexed(s: Statement, taken: Mapping[str, Statement], bijections: frozenset[str]) -> Statement:
+    """The statement with its bound index ``j`` for ``pi[j]``: ``pi`` is a bijection of its range, ``j`` occurs in no other way.
+
+    Sums, products and maxima do not change when their index runs through the same values in another order. Tensors that are known
+    to be others at ``pi[j]`` are written out first.
+    """
+    table = {}
+    for x in (*reads(s.expr), *reads(s.where)):
+        if name_of(x) in taken and not taken[name_of(x)].over:
+            step = taken[name_of(x)]
+            table[x] = step.expr.xreplace(dict(zip(step.indices, subscripts_of(x), strict=True)))
+    out = s.xreplace(table)
+    for j in s.over:
+        for name in bijections:
+            held = sp.Dummy(integer=True)
+            moved = out.xreplace({tensor(name, j): held})
+            if not (integer_symbols(moved.expr) | integer_symbols(moved.where)) & {j}:
+                out = moved.xreplace({held: j})
+    return out
 
 
 # ---------------------------------------------------------------- pairs: tensors shown to be equal one after the other

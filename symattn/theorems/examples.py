@@ -7,7 +7,7 @@ counterexample can be checked by hand with fractions.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,15 @@ from symattn.theorems.claim import Counterexample, Equal
 
 __all__ = ["Example", "examples", "find_counterexample", "kept_counts"]
 
-SIZES = ({"n": 2, "m": 3}, {"n": 3, "m": 2, "d": 2, "dv": 2}, {"n": 3, "m": 3, "d": 2, "dv": 1}, {"n": 1, "m": 1})
+SIZES = ({"n": 1, "m": 2}, {"n": 2, "m": 3}, {"n": 3, "m": 2, "d": 2, "dv": 2}, {"n": 3, "m": 3, "d": 2, "dv": 1})
 """Sizes that are tried; a size that is not named is 1, a number of heads 2."""
 DEFAULT = {"H": 2, "Hkv": 2, "G": 2, "vocab": 2, "dmodel": 2}
 KINDS = ("flat", "logarithms", "integers", "nothing")
 Example = tuple[dict[str, Any], dict[str, int]]
 
 
-def examples(program: Program) -> Iterator[Example]:
-    """Inputs and sizes, the simplest first.
+def examples(program: Program, bijections: Collection[str] = ()) -> Iterator[Example]:
+    """Inputs and sizes, the simplest first; each of ``bijections`` is the permutation that turns the range by one.
 
     >>> from symattn.definition import Definition
     >>> inputs, sizes = next(examples(Definition(scale=1).program()))
@@ -41,7 +41,8 @@ def examples(program: Program) -> Iterator[Example]:
         if kind == "nothing" and not program.discrete:
             continue
         at = {str(a): sizes.get(str(a), DEFAULT.get(str(a), 1)) for a in program.sizes}
-        yield {n: _values(program, n, _role(program, n, kind, raised), at, k) for k, n in enumerate(program.inputs)}, at
+        roles = {n: "turn" if n in bijections else _role(program, n, kind, raised) for n in program.inputs}
+        yield {n: _values(program, n, roles[n], at, k) for k, n in enumerate(program.inputs)}, at
 
 
 def _exponents(program: Program) -> set[str]:
@@ -88,7 +89,7 @@ def _values(program: Program, name: str, role: str, sizes: Mapping[str, int], sa
     shape = tuple(int(v.xreplace({size(k): sp.Integer(n) for k, n in sizes.items()})) for v in program.shapes[name])
     out = np.empty(shape, dtype=object)
     for k, at in enumerate(np.ndindex(*shape)):
-        out[at] = _VALUES[role](k + salt, sum(at) + salt)
+        out[at] = sp.Integer((k + 1) % shape[0]) if role == "turn" else _VALUES[role](k + salt, sum(at) + salt)
     return out
 
 
@@ -108,7 +109,7 @@ def find_counterexample(claim: Equal, full_rows: bool = True) -> Counterexample 
     counted = {s.name for s in kept_counts(forward)} - {s.name for s in forward}
     extra = [s for s in kept_counts(forward) if s.name in counted]
     whole = claim.program.with_statements((*claim.program, *extra), [claim.left, claim.right, *counted]).live()
-    for inputs, sizes in examples(whole):
+    for inputs, sizes in examples(whole, claim.bijections):
         try:
             found = exact.evaluate(whole, inputs, sizes={k: v for k, v in sizes.items() if k in map(str, whole.sizes)})
         except SymattnError:

@@ -79,7 +79,7 @@ def _backward(s: Subject) -> tuple[Claim, ...]:
 
 
 def _projections(s: Subject) -> tuple[Claim, ...]:
-    """dQ and dK from the gradient of the scaled scores, which are ``scale * R`` where the program has such a statement."""
+    """The gradients of Q and K from that of the scaled scores, ``scale * R`` where the program has such a statement."""
     r, q, k = _product(s), s.read("Q"), s.read("K")
     scaled = s.plain["S"] if "S" in s.plain and sp.expand(s.plain["S"].expr - tensor("scale") * r.target) == 0 else r
     factor, sign = (tensor("scale"), "scale ") if scaled is not r else (sp.S.One, "")
@@ -326,7 +326,7 @@ ROWS = (
     Theorem(
         "gauge-gradient",
         "dQ^T Q = K^T dK, summed over the group",
-        "sum_i dQ_ic Q_ib = sum_j K_jc dK_jb for every pair of channels, the left side summed over the query heads of a key head.",
+        "sum_i dQ_ic Q_ib = sum_j K_jc dK_jb for every pair of channels; the left side is summed over the group.",
         r"dQ^\top Q = K^\top dK",
         "by the gauge (Q A, K A^-T)",
         _gauge_gradient,

@@ -46,7 +46,12 @@ def table(results: Iterable[Result]) -> str:
     lines = [f"{'theorem':<23} {'verdict':<14} {'scope':<11} {'seconds':>7} method"]
     for r in results:
         how = r.method if r.scope else "exact values" if r.counterexample else ""
-        lines.append(f"{r.theorem.name:<23} {r.verdict:<14} {r.scope or '-':<11} {r.seconds:7.1f} {how}"[:WIDTH].rstrip())
+        how = how if len(how) <= 21 else how.split(",")[0].split(";")[0]
+        lines.append(
+            f"{r.theorem.name:<23} {r.verdict:<14} {r.scope.removeprefix('sizes ') or '-':<11} {r.seconds:7.1f} {how}"[
+                :WIDTH
+            ].rstrip()
+        )
     return "\n".join(lines)
 
 
