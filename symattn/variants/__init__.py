@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.variants import heads, masks, scores
+from symattn.variants import heads, masks, positions, scores, similarities
 from symattn.variants.variant import Variant
 
 __all__ = ["CATALOGUE", "Variant", "get", "names"]
 
-CATALOGUE: Mapping[str, Variant] = {row.name: row for family in (heads, masks, scores) for row in family.ROWS}
+FAMILIES = (heads, masks, scores, positions, similarities)
+CATALOGUE: Mapping[str, Variant] = {row.name: row for family in FAMILIES for row in family.ROWS}
 
 
 def names() -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symattn.variants.variant import Variant
+from symattn.variants.variant import Reduction, Variant
 
 ROWS = (
     Variant("softcap", "scores are bounded: 20 tanh(s/20), before the mask", {"softcap": 20}, "arXiv 2408.00118, section 2"),
@@ -11,6 +11,7 @@ ROWS = (
         "scores fall with the distance: s - slope_h (i - j)",
         {"causal": True, "alibi": True},
         "arXiv 2108.12409, section 3",
+        (Reduction("causal", "all slopes 0", inputs={"slope": "0"}),),
     ),
     Variant("bias", "a given bias added to the score", {"bias": True}, "arXiv 1910.10683, section 2.1"),
     Variant(
