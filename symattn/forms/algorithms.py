@@ -105,6 +105,18 @@ def cut_scores(b: Builder, mark: int, z: Tensor, tiles: Tiles) -> Tensor:
     return tiles.target(z)
 
 
+def tiles_for(d: Definition, batch: bool = False) -> Tiles:
+    """How the algorithm of a definition cuts the keys.
+
+    >>> from symattn.definition import Definition
+    >>> tiles_for(Definition(algorithm="flash", block=2)).position
+    r + 2*t
+    """
+    from symattn.building import start
+
+    return tiles_of(start(d, batch))
+
+
 class _Written:
     """What the algorithms write: the parts that they have in common, each added when it is asked for."""
 

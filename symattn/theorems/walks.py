@@ -1,0 +1,319 @@
+"""Proofs that a kernel algorithm gives what its definition says, for all sizes and any size of tiles.
+
+The definition is cut into tiles (:func:`symattn.tiling.tiled`): that the places of all tiles hit every key once is division with
+remainder, the one fact that is not an identity of sums. What the two lists have word for word in common, the scores, are names.
+A scan is replaced by its closed form, which is shown to satisfy the step. Numerators and denominators are then compared across.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import sympy as sp
+
+from symattn.algorithms import gradient_by_tiles, plain
+from symattn.conditions import Exists
+from symattn.definition import Definition
+from symattn.forms.algorithms import tiles_for
+from symattn.indexed import Tensor, conjuncts, index, integer_symbols, name_of, reads, size, subscripts_of, tensor
+from symattn.normalform import NormalForm, SumOver
+from symattn.program import Program, Statement
+from symattn.theorems.claim import ALL
+from symattn.theorems.duality import called
+from symattn.tiling import Tiles, tiled
+
+__all__ = ["Part", "Proof", "Walk", "closed_form"]
+
+NORMAL_FORM = "normal form"
+WORD_FOR_WORD = "word for word"
+DIVISION = "division with remainder"
+EMPTY = "a query without keys: every part is empty, O = 0 and L = -oo"
+_STAR = "*"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One step of a proof: what it says, how it is known, and whether it holds."""
+
+    text: str
+    method: str
+    proved: bool
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is known of an algorithm.
+
+    Parameters
+    ----------
+    definition
+        What the algorithm computes, and how.
+    parts
+        The steps, in order.
+    side
+        What is settled apart from the equations.
+    """
+
+    definition: Definition
+    parts: tuple[Part, ...]
+    side: str = EMPTY
+
+    @property
+    def proved(self) -> bool:
+        """Whether every step holds."""
+        return bool(self.parts) and all(p.proved for p in self.parts)
+
+    @property
+    def method(self) -> str:
+        """How the steps are known."""
+        return "; ".join(dict.fromkeys(p.method for p in self.parts))
+
+    @property
+    def scope(self) -> str:
+        """For what it holds; empty where it is not proved."""
+        return ALL if self.proved else ""
+
+    @property
+    def failed(self) -> tuple[Part, ...]:
+        """The steps that do not hold, or are not proved."""
+        return tuple(p for p in self.parts if not p.proved)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{p.text} ({p.method if p.proved else 'not proved'})" for p in self.parts)
+
+
+def closed_form(s: Statement, program: Program, name: str, before: sp.Symbol) -> Statement | None:
+    """The candidate for the closed form of ``x[t] = a[t] x[t-1] + u[t]`` with ``a[t] = exp(f[t-1] - f[t])``, or ``a = 1``.
+
+    It is ``sum over s <= t of exp(f[s] - f[t]) u[s]``, under ``name``, with ``before`` as s; nothing is claimed before the step is
+    shown to hold. None where the statement is of another kind.
+
+    >>> from symattn.indexed import indices, size
+    >>> from symattn.program import Scan
+    >>> t, s = indices("t s")
+    >>> x, m = tensor("x", t), tensor("m", t)
+    >>> step = Statement(x, sp.exp(m.xreplace({t: t - 1}) - m) * x.xreplace({t: t - 1}) + tensor("u", t), scan=Scan(t))
+    >>> print(closed_form(step, Program((step,), {t: size("T")}, ("x",), {"m": (size("T"),)}), "C", s))
+    C[t] = sum over s of exp(m[s] - m[t])*u[s]   where s <= t
+    """
+    assert s.scan is not None
+    t = s.scan.index
+    last = s.target.xreplace({t: t - 1})
+    a = sp.expand(s.expr).coeff(last, 1)
+    u = sp.expand(s.expr - a * last)
+    if any(name_of(x) == s.name for x in (*reads(a), *reads(u))) or a == 0:
+        return None
+    for x in reads(a):
+        if name_of(x) in program and not program[name_of(x)].over:
+            q = program[name_of(x)]
+            a = a.xreplace({x: q.expr.xreplace(dict(zip(q.indices, subscripts_of(x), strict=True)))})
+    exponent = sp.S.Zero if a == 1 else a.args[0] if isinstance(a, sp.exp) else None
+    if exponent is None:
+        return None
+    f = -sp.Add(*[e for e in sp.Add.make_args(exponent) if any(t in subscripts_of(x) for x in reads(e))])
+    weight = sp.exp(f.xreplace({t: before}) - f)
+    return Statement(tensor(name, *s.indices), weight * u.xreplace({t: before}), (before,), where=sp.Le(before, t))
+
+
+class Walk:
+    """An algorithm's program beside the definition's, cut into the same tiles.
+
+    Parameters
+    ----------
+    definition
+        With an algorithm that goes by tiles.
+    program
+        What is to be judged; the definition's own program by default, for any size of tiles.
+    """
+
+    def __init__(self, definition: Definition, program: Program | None = None) -> None:
+        own = definition if program is not None else definition.replace(block=None)
+        self.definition = own.replace(lse=True)
+        self.program = _numbered(self.definition.program() if program is None else program)
+        self.tiles = tiles_for(self.definition)
+        self.row = index("i")
+        self.reference = plain(own).program()
+        self.dims: dict[sp.Symbol, sp.Expr] = {**self.reference.dims, **self.program.dims}
+        self.t = self.tiles.tile
+        self.count = self.dims[self.t]
+        self.before = index("s")
+        self._known: dict[tuple[sp.Basic, tuple[sp.Symbol, ...]], Exists] = {}
+        self.dims.setdefault(self.before, self.count)
+
+    # ---------------------------------------------------------------- the two lists
+    @cached_property
+    def cut(self) -> tuple[Statement, ...]:
+        """The definition's statements over the places of the tiles."""
+        return tuple(cut_all(self.reference, self.tiles, self.row, self.order))
+
+    @property
+    def order(self) -> tuple[Statement, ...]:
+        """The statement of the order in which tiles are visited, where there is one."""
+        return tuple(self.program[n] for n in self._visited if n in self.program)
+
+    @cached_property
+    def _visited(self) -> tuple[str, ...]:
+        return tuple(name_of(x) for x in reads(self.tiles.position))
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The tensors that both lists define word for word, from equal ones."""
+        return common((*self.order, *self.cut), self.program)
+
+    @cached_property
+    def starred(self) -> dict[str, Statement]:
+        """The definition's other statements, under names with a star, by the name without."""
+        names = {s.name: s.name + _STAR for s in self.cut if s.name not in self.shared}
+        return {s.name: called(s, names) for s in self.cut if s.name in names}
+
+    def star(self, x: Tensor) -> Tensor:
+        """The definition's tensor in place of the algorithm's."""
+        name = name_of(x)
+        return tensor(name + _STAR if name in self.starred else name, *subscripts_of(x))
+
+    @cached_property
+    def closed(self) -> dict[str, Statement]:
+        """The closed forms of the scan's tensors, by name."""
+        found = {}
+        for s in self.program:
+            if s.scan is not None and s.scan.step > 0:
+                c = closed_form(s, self.program, "C_" + s.name, self.before)
+                if c is not None:
+                    found[s.name] = c
+        return found
+
+    def with_closed(self, e: sp.Expr) -> sp.Expr:
+        """An expression with the scan's tensors replaced by their closed forms."""
+        table = {x: tensor(self.closed[name_of(x)].name, *subscripts_of(x)) for x in reads(e) if name_of(x) in self.closed}
+        return e.xreplace(table)
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """Everything that a proof opens: conditions on counts are existence, scans are closed forms."""
+        own = [self.witnessed(s) for s in self.program if s.scan is None]
+        own = [replace(s, expr=self.with_closed(s.expr)) for s in own]
+        return (*own, *self.closed.values(), *self.starred.values())
+
+    def witnessed(self, s: Statement) -> Statement:
+        """A condition that some keys have been met says that there is one."""
+        found = [(c, self._exists(c)) for c in conjuncts(s.where)]
+        some = [e for _, e in found if e is not None]
+        if not some or any(e is None for _, e in found):
+            return s
+        # that a key of an earlier tile has been met says that there is an earlier tile
+        return replace(s, where=max(some, key=lambda e: len(e.conditions)))
+
+    def _exists(self, c: sp.Basic) -> Exists | None:
+        if not (isinstance(c, sp.Ge) and c.rhs == 1):
+            return None
+        if c.lhs == self.t:
+            return self._sized([sp.Le(self.before, self.t - 1)], (self.before,))
+        if not isinstance(c.lhs, sp.Indexed) or name_of(c.lhs) not in self.program:
+            return None
+        number = self.program[name_of(c.lhs)]
+        if number.expr != 1 or number.reduce != "sum" or number.scan is not None:
+            return None
+        at = dict(zip(number.indices, subscripts_of(c.lhs), strict=True))
+        return self._sized([q.xreplace(at) for q in number.conditions], number.over)
+
+    def _sized(self, conditions: Iterable[sp.Basic], over: Iterable[sp.Symbol]) -> Exists:
+        key = sp.And(*conditions), tuple(over)
+        if key not in self._known:
+            found = Exists.over(conjuncts(key[0]), {a: self.dims[a] for a in key[1]})
+            self.dims |= zip(found.indices, found.sizes, strict=True)
+            self._known[key] = found
+        return self._known[key]
+
+    # ---------------------------------------------------------------- proofs
+    def form(self, *opaque: str) -> NormalForm:
+        """The normal form of everything, with the common tensors and ``opaque`` as names."""
+        return NormalForm(self.statements, self.dims, opaque={*self.shared, *opaque})
+
+    def equal(self, text: str, left: sp.Expr, right: sp.Expr, *opaque: str) -> Part:
+        """An equation as a step of a proof."""
+        _ = self.statements  # gives bound indices of conditions their sizes
+        return Part(text, NORMAL_FORM, self.form(*opaque).equal(left, right))
+
+    def tiles_part(self) -> Part:
+        """That the tiles hit every key once: the position is ``block * tile + place``, tiles in order or turned."""
+        known = tiles_for(self.definition) == self.tiles
+        for s in self.order:
+            known &= turned(s.expr, self.t, self.count)
+        return Part("every key is in one tile, at one place", DIVISION, known)
+
+    def steps(self, names: Iterable[str]) -> Iterator[Part]:
+        """That closed forms satisfy the steps of the scan, from 0 before the first one."""
+        for n in names:
+            s = self.program[n]
+            if n not in self.closed:
+                yield Part(f"{n} has a closed form", NORMAL_FORM, False)
+                continue
+            c = self.closed[n]
+            yield self.equal(f"{c} satisfies the step of {s.target}", c.target, self.with_closed(s.expr))
+
+    def same(self, names: Iterable[str]) -> Iterator[Part]:
+        """That tensors are defined word for word as in the definition."""
+        for n in names:
+            there = {s.name: s for s in self.cut}
+            ok = n in there and n in self.program and there[n].expr == self.program[n].expr
+            yield Part(f"{n} is made as in the definition", WORD_FOR_WORD, bool(ok))
+
+
+def _numbered(program: Program) -> Program:
+    """The program with the number of tiles as a size of its own: the proof holds for any."""
+    found = {e: size("tiles") for v in program.dims.values() for e in v.atoms(sp.ceiling) if not e.args[0].has(sp.ceiling)}
+    listed = [replace(s.xreplace(found)) for s in program]
+    dims = {a: n.xreplace(found) for a, n in program.dims.items()}
+    return Program(listed, dims, program.outputs, {k: tuple(n.xreplace(found) for n in v) for k, v in program.shapes.items()})
+
+
+def cut_all(program: Program, tiles: Tiles, row: sp.Symbol, extra: Iterable[Statement] = ()) -> Iterator[Statement]:
+    """The statements over queries and keys of a list, over the places of the tiles."""
+    cut: set[str] = set()
+    _ = extra
+    for s in program:
+        if {row, tiles.index} <= set(s.indices):
+            cut.add(s.name)
+        if tiles.axes != (tiles.index,) and (s.name in cut or s.needs & cut):
+            yield tiled(s, tiles, cut)
+        else:
+            yield s
+
+
+def common(statements: Iterable[Statement], program: Program) -> frozenset[str]:
+    """The tensors that a list and a program define word for word, from equal ones."""
+    found: set[str] = set()
+    mine = {s.name for s in program}
+    listed = tuple(statements)
+    theirs = {s.name for s in listed}
+    for s in listed:
+        if s.name in mine and program[s.name] == s and not s.range_only:
+            if all(n in found or (n not in mine and n not in theirs) for n in s.needs):
+                found.add(s.name)
+    return frozenset(found)
+
+
+def turned(e: sp.Expr, t: sp.Symbol, count: sp.Expr) -> bool:
+    """Whether ``e`` is a number of tiles minus t, modulo their count: a permutation of the tiles.
+
+    >>> i, t = sp.symbols("i t", integer=True)
+    >>> turned(sp.Mod(i - t, 5), t, sp.Integer(5)), turned(sp.Mod(i - 2 * t, 5), t, sp.Integer(5))
+    (True, False)
+    """
+    if not isinstance(e, sp.Mod) or e.args[1] != count:
+        return False
+    rest = sp.expand(e.args[0] + t), sp.expand(e.args[0] - t)
+    return any(not x.has(t) and t not in integer_symbols(x) for x in rest)
+
+
+def merged(tables: Iterable[Mapping[sp.Symbol, sp.Expr]]) -> dict[sp.Symbol, sp.Expr]:
+    """One table of sizes."""
+    out: dict[sp.Symbol, sp.Expr] = {}
+    for x in tables:
+        out |= x
+    return out
+
+
+_ = gradient_by_tiles, SumOver
