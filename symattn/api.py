@@ -82,6 +82,48 @@ class Attention(Definition):
 
         return derive(self, example, gradient=True, form=form, digits=digits, lse=lse, show_max=show_max)
 
+    def jvp(
+        self,
+        example: Example | str | Path | None = None,
+        *,
+        form: str = "both",
+        digits: int | None = None,
+        lse: bool = False,
+        show_max: bool = False,
+    ) -> Derivation:
+        r"""The derivation of the tangent of the outputs (forward mode, the Jacobian-vector product), statement by statement.
+
+        The inputs move along the directions of the example (``tangent_query`` ...), or each along one of its own. For numbers in
+        arrays see ``tangent_out`` of :meth:`lambdify` and :meth:`truth`.
+
+        >>> Attention(lse=False).jvp()["P_t"].matrix[0].latex
+        '\\dot{P} = P \\circ (\\dot{S} - \\dot{L}\\mathbf{1}^{\\top})'
+        """
+        from symattn.derivation import derive
+
+        return derive(self, example, jvp=True, form=form, digits=digits, lse=lse, show_max=show_max)
+
+    def hvp(
+        self,
+        example: Example | str | Path | None = None,
+        *,
+        form: str = "both",
+        digits: int | None = None,
+        lse: bool = False,
+        show_max: bool = False,
+    ) -> Derivation:
+        """The derivation of the Hessian-vector product: the tangent of the presented gradient, statement by statement.
+
+        The Hessian is that of the loss ``<grad_out, out>``: the incoming gradient is held fixed unless the example gives
+        ``tangent_grad_out``. For numbers in arrays see ``hvp_query`` of :meth:`lambdify` and :meth:`truth`.
+
+        >>> Attention(lse=False).hvp()["dQ_t"].name
+        'Hessian-vector product of the queries'
+        """
+        from symattn.derivation import derive
+
+        return derive(self, example, hvp=True, form=form, digits=digits, lse=lse, show_max=show_max)
+
     def lambdify(
         self, reading: str = "numpy", outputs: str | Iterable[str] = "out", *, layout: str = "bhsd", **options: Any
     ) -> Callable[..., Any]:

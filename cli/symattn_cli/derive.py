@@ -11,6 +11,8 @@ import typer
 from symattn_cli.options import DefinitionFlags, definition_from, with_definition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from symattn.derivation import Derivation, Example
 
 FORMS = ("index", "matrix", "both")
@@ -30,6 +32,10 @@ def command(
         str | None, typer.Option("--example", metavar="FILE.toml|NAME", help="Numbers: a TOML file, or a shipped example.")
     ] = None,
     gradient: Annotated[bool, typer.Option("--gradient", help="Add the steps of the gradient.")] = False,
+    jvp: Annotated[
+        bool, typer.Option("--jvp", help="Add the steps of the tangent: forward mode, the Jacobian-vector product.")
+    ] = False,
+    hvp: Annotated[bool, typer.Option("--hvp", help="Add the gradient and its tangent: the Hessian-vector product.")] = False,
     form: Annotated[
         str, typer.Option("--form", metavar="|".join(FORMS), help="Formulas in indices, in matrices, or both.")
     ] = "both",
@@ -57,7 +63,8 @@ def command(
 
         raise DefinitionError(f"the variant is given twice: {definition.variant!r} and --variant {variant_option!r}")
     named = definition.variant if definition.variant is not None else variant_option
-    found = _derivation(definition, named, example, gradient, form, digits, show_max, lse)
+    asked = {"gradient": gradient, "jvp": jvp, "hvp": hvp, "show_max": show_max, "lse": lse}
+    found = _derivation(definition, named, example, form, digits, asked)
     _write(getattr(found, f"to_{format}")(), output)
 
 
@@ -65,11 +72,9 @@ def _derivation(
     flags: DefinitionFlags,
     variant: str | None,
     example: str | None,
-    gradient: bool,
     form: str,
     digits: int | None,
-    show_max: bool,
-    lse: bool,
+    asked: Mapping[str, bool],
 ) -> Derivation:
     from dataclasses import replace
 
@@ -91,7 +96,7 @@ def _derivation(
     title, about = (row.name, row.idea) if row is not None and numbers is None else ("", "")
     if row is not None and title and definition.replace(lse=row.definition.lse) != row.definition:
         title, about = f"{row.name}, changed", ""
-    return derive(definition, numbers, gradient, form, digits, show_max=show_max, lse=lse, title=title, about=about)
+    return derive(definition, numbers, form=form, digits=digits, title=title, about=about, **asked)
 
 
 def _choice(flag: str, value: str, allowed: tuple[str, ...]) -> None:

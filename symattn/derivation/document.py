@@ -132,6 +132,8 @@ class Step:
         How the statement is known to be right.
     remark
         A sentence about the numbers, for example that a weight matrix is the identity.
+    backward, tangent
+        Whether the step belongs to the gradient, or to a tangent (of the outputs, or of the gradient).
     """
 
     number: int
@@ -145,6 +147,12 @@ class Step:
     known: str = ""
     remark: str = ""
     backward: bool = False
+    tangent: bool = False
+
+    @property
+    def derived(self) -> bool:
+        """Whether a rule of differentiation made the step."""
+        return self.backward or self.tangent
 
     def cut(self, line: Line) -> str:
         """What is said after the last line of a row that is cut; empty after every other line."""
@@ -195,6 +203,16 @@ class Derivation:
 
     def __repr__(self) -> str:
         return f"<Derivation of {self.title!r}: {len(self.steps)} steps>"
+
+    @property
+    def rewritten(self) -> str:
+        """The heading of the list of rewritings."""
+        what = [
+            word
+            for word in ("gradient", "tangent")
+            if any(getattr(s, {"gradient": "backward"}.get(word, word)) for s in self.steps)
+        ]
+        return f"How the {' and the '.join(what)} {'were' if len(what) > 1 else 'was'} brought to this form"
 
     def to_latex(self) -> str:
         """A whole LaTeX document that needs amsmath and nothing else."""

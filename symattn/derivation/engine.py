@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from symattn.adjoint import adjoint
 from symattn.defined import refuse_undefined
 from symattn.definition import Definition
-from symattn.derivation.backorder import in_field_order
-from symattn.derivation.binding import changed_title, definition_of, inputs_of, refuse_empty_rows
+from symattn.derivation.binding import changed_title, definition_of, inputs_of, moved_by, refuse_empty_rows
+from symattn.derivation.derived import Derived, derived
 from symattn.derivation.document import Derivation, Step
 from symattn.derivation.examples import MAX_DIGITS, Example, load
 from symattn.derivation.naming import LEGEND, naming, words_for
@@ -21,12 +20,12 @@ from symattn.derivation.nodeprint import Style
 from symattn.derivation.origin import origin
 from symattn.derivation.shaping import computable, grouped, with_constants_in_place, without_maxima
 from symattn.derivation.symbols import step_formulas
+from symattn.derivation.tangentnames import dotted_for, naming_of_tangent
 from symattn.derivation.unicodemath import unicode_math
 from symattn.derivation.values import HEADS, VOCABULARY, Numbers
 from symattn.derivation.work import Worksheet
 from symattn.errors import DefinitionError, FileFormatError, InputValueError, LimitError
 from symattn.grammarprint import write_value
-from symattn.presentation import Presented, present
 from symattn.program import Program, Statement
 from symattn.readings.latex import Letters, batch_indices
 
@@ -42,6 +41,8 @@ def derive(
     form: str = "both",
     digits: int | None = None,
     *,
+    jvp: bool = False,
+    hvp: bool = False,
     show_max: bool = False,
     lse: bool = False,
     title: str = "",
@@ -58,6 +59,12 @@ def derive(
         Numbers: an :class:`~symattn.derivation.examples.Example`, the name of a shipped one, or the path of a TOML file.
     gradient
         Add the steps of the gradient, each with how it is known. They have numbers where the example gives ``grad_out``.
+    jvp
+        Add the steps of the tangent of the outputs (forward mode, the Jacobian-vector product): along the directions that the
+        example gives (``tangent_query`` ...), with numbers then, or along a direction of every input.
+    hvp
+        Add the steps of the gradient, and of its tangent along these directions: the Hessian-vector product. The incoming
+        gradient is held fixed unless the example gives ``tangent_grad_out``.
     form
         ``"index"``, ``"matrix"`` or ``"both"``.
     digits
@@ -98,10 +105,10 @@ def derive(
     definition = definition_of(example, definition) if example is not None else definition or Definition()
     definition = definition.replace(lse=lse)
     program = definition.program()
-    whole = adjoint(program) if gradient else program
-    presented = present(program, whole) if gradient else None
     try:
-        return _Engine(definition, program, whole, presented, example, form, digits, show_max, title, about).derivation()
+        moved = moved_by(example, program, definition) if example is not None and (jvp or hvp) else ()
+        made = derived(program, gradient=gradient, jvp=jvp, hvp=hvp, moved=moved)
+        return _Engine(definition, program, made, example, form, digits, show_max, title, about).derivation()
     except InputValueError as why:
         if example is None or str(why).startswith(f"{example.name}: "):
             raise
@@ -112,8 +119,7 @@ def derive(
 class _Engine:
     definition: Definition
     forward: Program
-    whole: Program
-    presented: Presented | None
+    made: Derived
     example: Example | None
     form: str
     digits: int | None
@@ -122,9 +128,7 @@ class _Engine:
     about: str
 
     def derivation(self) -> Derivation:
-        whole = in_field_order(self.presented.program, self.forward) if self.presented else self.forward
-        if not self.show_max:
-            whole = without_maxima(whole)
+        whole = self.made.program if self.show_max else without_maxima(self.made.program)
         program = with_constants_in_place(whole)
         style = self.style(program)
         steps = grouped(program, self.show_max)
@@ -145,7 +149,7 @@ class _Engine:
             follow=example.follow if example else None,
             digits=self.places,
             notes=self.notes(program, made, numbers, style),
-            rewritings=tuple(str(s) for s in self.presented.steps) if self.presented else (),
+            rewritings=tuple(map(str, self.made.rewritings)),
             style=style,
         )
 
@@ -181,7 +185,7 @@ class _Engine:
             leading[n] = sum(d in sizes for d in program.shapes[n][:-2])
         decimals = self.example.decimals if self.example else False
         return Style(
-            letters=Letters.of(words_for(self.definition.parameters), names),
+            letters=Letters.of(words_for(self.definition.parameters) | dotted_for(names, self.definition.parameters), names),
             leading={k: v for k, v in leading.items() if v},
             decimals=decimals,
             origin=origin(program),
@@ -199,8 +203,8 @@ class _Engine:
         reachable = computable(program, set(arrays))
         arrays = {n: a for n, a in arrays.items() if n in reachable.inputs}
         labels = {**self.words(), VOCABULARY: self.example.vocabulary}
-        backward = any(s.name not in self.forward for s in reachable)
-        checked = computable(self.whole, set(arrays)) if backward else self.forward
+        derived = any(s.name not in self.forward for s in reachable)
+        checked = computable(self.made.raw, set(arrays)) if derived else self.forward
         refuse_undefined(checked, arrays, {str(size): length for size, length in sizes.items()})
         if self.definition.empty_row == "error":
             refuse_empty_rows(self.example, Worksheet(reachable, arrays, sizes))
@@ -216,8 +220,11 @@ class _Engine:
         letters: Letters,
     ) -> Step:
         last = group[-1]
-        backward = self.backward(last)
-        name, reason = naming(last, followed=numbers is not None, parameters=self.definition.parameters)
+        own = self.definition.parameters
+        if last.name in self.made.tangent:
+            name, reason = naming_of_tangent(last, own, self.made.program.outputs)
+        else:
+            name, reason = naming(last, followed=numbers is not None, parameters=own)
         index, matrix = step_formulas(program, group, self.form, hidden, letters)
         step = Step(
             number=number,
@@ -226,23 +233,21 @@ class _Engine:
             reason=reason,
             index=index,
             matrix=matrix,
-            known=self.known(last, backward),
-            backward=backward,
+            known=self.known(last),
+            backward=last.name in self.made.gradient,
+            tangent=last.name in self.made.tangent,
         )
         if numbers is None or last.name not in numbers.program:
             return step
         lines, grids, remark = numbers.step(group)
         return replace(step, lines=lines, grids=grids, remark=remark)
 
-    def backward(self, s: Statement) -> bool:
-        return s.name not in self.forward
-
-    def known(self, s: Statement, backward: bool) -> str:
+    def known(self, s: Statement) -> str:
         """How the statement is known to be right: the weakest status of all rewritings that made it."""
-        if not backward or self.presented is None:
+        if s.name in self.forward:
             return BY_DEFINITION
         statuses = {
-            r.status for r in self.presented.steps if s.name in r.names and r.status in ("checked", "proved for all sizes")
+            r.status for r in self.made.rewritings if s.name in r.names and r.status in ("checked", "proved for all sizes")
         }
         if "checked" in statuses:
             return "derivative rule; its rewriting is checked at 400 bits"
@@ -268,13 +273,34 @@ class _Engine:
                 f"Decimals are rounded once from the exact value, to {self.places} places. "
                 "In a line that computes with decimals they carry two more places."
             )
-        if self.presented is not None:
+        if any(s.backward for s in steps):
             found.append(
                 "A gradient dT has the shape of T; the loss is the sum of all products of an output and its incoming gradient."
             )
             if numbers is not None and not any(s.backward for s in steps if s.grids):
                 found.append("The gradient has no numbers because the example gives no grad_out.")
+        if self.made.tangent:
+            found += self.notes_on_tangents(steps, numbers, style)
         return tuple(found)
+
+    def notes_on_tangents(self, steps: Sequence[Step], numbers: Numbers | None, style: Style) -> list[str]:
+        """What a dot means, what moves, and what a Hessian-vector product is of."""
+        program = self.made.program
+        moves = [n for n in program.inputs if n.endswith("_t") and n not in self.definition.parameters]
+        *most, last = [unicode_math(style.name(n[:-2]), labels=True) for n in moves] or ["nothing"]
+        moving = f"{', '.join(most)} and {last} move" if most else f"{last} moves"
+        found = [f"A dot marks the tangent of a tensor: how fast it moves when {moving} along the dotted directions."]
+        if any(n + "_t" in self.made.tangent for n in self.made.gradient):
+            fixed = not any(n[:-2] in {"d" + o for o in self.forward.outputs} for n in moves)
+            found.append(
+                "The tangent of a gradient is a product of the Hessian of the loss with the direction"
+                + ("; the incoming gradient is held fixed." if fixed else ".")
+            )
+        if numbers is not None and not any(s.tangent for s in steps if s.grids):
+            found.append("The tangent has no numbers because the example gives no direction, such as tangent_query.")
+        elif numbers is not None:
+            found.append("What the example gives no direction for does not move.")
+        return found
 
     def legend(self, program: Program, style: Style) -> list[tuple[str, str]]:
         """The letters of inputs that do not speak for themselves, each with what it stands for."""

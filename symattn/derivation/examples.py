@@ -13,6 +13,8 @@ float. The keys of a file, all optional but one place where the computation star
                        word (the last place where it stands)
 ``digits``             decimals to print (4)
 ``grad_out``           the incoming gradient of the output: the steps of the gradient then have numbers
+``tangent_query`` ...  the direction in which an input moves, of its shape: the steps of the tangent then have numbers;
+                       ``[tangent_embedding]`` has a row for each word that moves
 ``attn_mask`` ...      what the definition reads beside these: ``bias``, ``alibi_slopes``, ``sinks``, ``doc``, ``doc_q``,
                        ``doc_k``, ``key_lengths``, ``dropout_mask``, ``dropout_p``
 ``[definition]``       fields of the definition, such as ``causal = "top-left"``
@@ -53,7 +55,13 @@ ARRAYS: Mapping[str, str] = {
 }
 """Key in the file -> field name of the tensor."""
 OTHERS = ("title", "about", "tokens", "embedding", "memory", "follow", "digits", "grad_out", "definition", "inputs")
-KEYS = (*ARRAYS, *OTHERS)
+MOVING = (
+    *("query", "key", "value", "x", "memory", "w_q", "w_k", "w_v", "w_o", "bias", "attn_mask", "alibi_slopes", "sinks"),
+    "dropout_p",
+)
+DIRECTIONS = tuple("tangent_" + name for name in (*MOVING, "grad_out"))
+"""Keys of directions; that of the embedding is a table."""
+KEYS = (*ARRAYS, *OTHERS, *DIRECTIONS, "tangent_embedding")
 INFINITE = {"attn_mask"}
 MAX_BYTES, MAX_ENTRIES, MAX_WORD, MAX_DIGITS = 1_000_000, 50_000, 200, 200
 
@@ -181,8 +189,11 @@ class _Reader:
         vectors = self.embedding()
         tokens = self.words("tokens") if "tokens" in self.table else ()
         memory = self.sources(given, vectors, tokens)
-        if "grad_out" in self.table:
-            given["grad_out"] = self.numbers("grad_out")
+        for key in ("grad_out", *DIRECTIONS):
+            if key in self.table:
+                given[key] = self.numbers(key)
+        if "tangent_embedding" in self.table:
+            given["tangent_embedding"] = self.moving_rows(vectors)
         typed = _literals(self.table)
         for key, value in self.of_kind("inputs", dict, {}).items():
             if key in given or (key in INPUT_FIELDS and key not in BY_LETTER):
@@ -256,6 +267,19 @@ class _Reader:
                     f"embedding.{word}", f"{shape[0]} numbers", f"{lengths[first][0]} numbers, as many as {first!r} has"
                 )
         return vectors
+
+    def moving_rows(self, vectors: Mapping[str, Array]) -> Array:
+        """The direction of the embedding table: rows of words that are not named do not move."""
+        table = self.of_kind("tangent_embedding", dict, {})
+        if not vectors:
+            raise FileFormatError(f"{self.name}: tangent_embedding: there is no [embedding] that could move")
+        self.rows("tangent_embedding", tuple(table), vectors)
+        found = {}
+        for word, row in vectors.items():
+            found[word] = self.array(f"tangent_embedding.{word}", table[word]) if word in table else exact_array([0] * len(row))
+            if found[word].shape != row.shape:
+                raise self.fail(f"tangent_embedding.{word}", table[word], f"a list of {len(row)} numbers", FileFormatError)
+        return np.stack(list(found.values()))
 
     def rows(self, key: str, words: tuple[str, ...], vectors: Mapping[str, Array]) -> list[int]:
         known = list(vectors)

@@ -105,7 +105,7 @@ def _body(d: Derivation) -> str:
         out += ["<h2>Given</h2>", *(_grid(g, d) for g in d.inputs)]
     for s in d.steps:
         out += _step(s, d)
-    for title, rows in (("Notes", d.notes), ("How the gradient was brought to this form", d.rewritings)):
+    for title, rows in (("Notes", d.notes), (d.rewritten, d.rewritings)):
         if rows:
             out += [f"<h2>{title}</h2>", "<ul>", *(f"<li>{html_text(r)}</li>" for r in rows), "</ul>"]
     out += ["<h2>Conventions</h2>", '<table class="c">']
@@ -130,7 +130,7 @@ def _words(d: Derivation) -> list[str]:
 def _step(s: Step, d: Derivation) -> list[str]:
     out = ["<section>", f"<h2>{s.number}. {html_text(s.name)}</h2>", f"<p>{html_text(s.reason)}</p>"]
     out += [f'<div class="f">{_parts(formula_parts(f.latex))}</div>' for f in s.formulas]
-    out += [f'<p class="say">How known: {html_text(s.known)}.</p>'] if s.backward else []
+    out += [f'<p class="say">How known: {html_text(s.known)}.</p>'] if s.derived else []
     out += [f"<p>{html_text(s.remark)}</p>"] if s.remark else []
     for x in s.lines:
         head, *rest = line_parts(x, d.style)

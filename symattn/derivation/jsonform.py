@@ -11,7 +11,7 @@
       "digits": "4",
       "given": [grid], "steps": [step], "notes": [text], "rewritings": [text]
     }
-    step: {"number", "name", "tensors": [name], "reason", "known", "backward": bool, "remark",
+    step: {"number", "name", "tensors": [name], "reason", "known", "backward": bool, "tangent": bool, "remark",
            "index": [latex], "matrix": [latex], "lines": [line], "grids": [grid]}
     line: {"element": "R[5,1]", "work", "work_latex", "exact", "exact_latex", "approximate", "decimal",
            "decimal_is_exact": bool, "note", "row": null, or how many elements the row has that is cut after this line}
@@ -62,6 +62,7 @@ def _step(s: Step, style: Style) -> dict[str, Any]:
         "reason": s.reason,
         "known": s.known,
         "backward": s.backward,
+        "tangent": s.tangent,
         "remark": s.remark,
         "index": [f.latex for f in s.index],
         "matrix": [f.latex for f in s.matrix],

@@ -39,7 +39,7 @@ def document(d: Derivation) -> str:
         out += [r"\subsection*{Given}", *grids(d.inputs, d.style)]
     for s in d.steps:
         out += step(s, d.style)
-    for title, said in (("Notes", d.notes), ("How the gradient was brought to this form", d.rewritings)):
+    for title, said in (("Notes", d.notes), (d.rewritten, d.rewritings)):
         if said:
             out += [rf"\subsection*{{{title}}}", *_items(map(latex_text, said))]
     rows = [f"{latex_text(name)}: {latex_text(value)}" for name, value in conventions(d)]
@@ -73,7 +73,7 @@ def step(s: Step, style: Style) -> list[str]:
     out = [rf"\subsection*{{{s.number}. {latex_text(s.name)}}}", latex_text(s.reason) + r"\par"]
     if s.formulas:
         out += _display([_rows(formula_parts(f.latex)) for f in s.formulas])
-    if s.backward:
+    if s.derived:
         out.append(rf"How known: {latex_text(s.known)}.\par")
     if s.remark:
         out.append(latex_text(s.remark) + r"\par")

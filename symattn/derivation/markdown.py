@@ -28,7 +28,7 @@ def document(d: Derivation) -> str:
         out += ["## Given", "", *_grids(d.inputs, style)]
     for s in d.steps:
         out += _step(s, style)
-    for title, rows in (("Notes", d.notes), ("How the gradient was brought to this form", d.rewritings)):
+    for title, rows in (("Notes", d.notes), (d.rewritten, d.rewritings)):
         if rows:
             out += [f"## {title}", "", *(f"- {markdown_text(r)}" for r in rows), ""]
     out += ["## Conventions", "", "| convention | reading |", "|---|---|"]
@@ -54,7 +54,7 @@ def _step(s: Step, style: Style) -> list[str]:
     out = [f"## {s.number}. {s.name}", "", markdown_text(s.reason), ""]
     for f in s.formulas:
         out += _block(f.markdown)
-    if s.backward:
+    if s.derived:
         out += [f"How known: {markdown_text(s.known)}.", ""]
     if s.remark:
         out += [markdown_text(s.remark), ""]

@@ -59,7 +59,8 @@ def _result(s: Statement, x: sp.Expr, other: sp.Expr) -> str:
         return ""
     heads = " in every head" if above != leading else ""
     if (a, b) == (p, q):
-        return f"{_plain(s.name)} = {_plain(name_of(other))}{heads}"
+        sign = "is" if s.name.endswith("_t") else "="
+        return f"{_plain(s.name)} {sign} {_plain(name_of(other))}{heads}"
     return f"{_plain(s.name)} is {_plain(name_of(other))} transposed{heads}" if (a, b) == (q, p) else ""
 
 
@@ -75,4 +76,6 @@ def is_identity(array: Array) -> bool:
 
 
 def _plain(name: str) -> str:
+    if name.endswith("_t") and len(name) > 2:
+        return f"the tangent of {_plain(name[:-2])}"
     return f"{name[0]}_{name[1:]}" if len(name) == 2 and name[0] in "FW" else name

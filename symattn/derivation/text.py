@@ -34,7 +34,7 @@ def document(d: Derivation) -> str:
         for n in d.notes:
             out += _wrapped(n, "  ", "- ")
     if d.rewritings:
-        out += ["", *_heading("How the gradient was brought to this form", "-")]
+        out += ["", *_heading(d.rewritten, "-")]
         for n in d.rewritings:
             out += _wrapped(n, "  ", "- ")
     out += ["", *_heading("Conventions", "-")]
@@ -70,7 +70,7 @@ def _step(s: Step, style: Style) -> list[str]:
         out.append("")
     for f in s.formulas:
         out += _formula(formula_parts(f.latex), "    ")
-    if s.backward:
+    if s.derived:
         out += ["", *_wrapped(f"How known: {s.known}.")]
     if s.remark:
         out += ["", *_wrapped(s.remark)]
@@ -106,11 +106,11 @@ def _formula(parts: Sequence[Part], indent: str) -> list[str]:
     out = []
     for k, (relation, pieces, continued) in enumerate(lines):
         body = _joined(pieces)
-        lead = head if not k else " " * len(head)
+        lead = head if not k else " " * display_width(head)
         out.append(f"{indent}{lead} {relation if not continued else ' '} {'  ' if continued else ''}{body}")
     if not lines:
         out.append(indent + head)
-    return [piece for line in out for piece in _hard(line, indent + " " * (len(head) + 5))]
+    return [piece for line in out for piece in _hard(line, indent + " " * (display_width(head) + 5))]
 
 
 def _joined(pieces: Iterable[Piece]) -> str:

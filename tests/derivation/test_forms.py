@@ -342,7 +342,7 @@ def test_json(name: str, gradient: bool) -> None:
     assert [s["number"] for s in data["steps"]] == list(range(1, len(data["steps"]) + 1))
     for s in data["steps"]:
         assert set(s) == {
-            "number", "name", "tensors", "reason", "known", "backward", "remark", "index", "matrix", "lines", "grids",
+            "number", "name", "tensors", "reason", "known", "backward", "tangent", "remark", "index", "matrix", "lines", "grids",
         }  # fmt: skip
         for line in s["lines"]:
             assert isinstance(line["decimal"], str) and line["element"].startswith(
