@@ -144,6 +144,18 @@ def words_for(parameters: Iterable[str]) -> dict[str, str]:
     return {p: upright(p) for p in parameters if p in TENSORS and p not in SPELLED}
 
 
+def row_of(name: str) -> Naming | None:
+    """The row of a tensor; a name that ends in 2 is that of the second of two maps.
+
+    >>> row_of("P2").one, row_of("P3")
+    ('Attention weights of the second map', None)
+    """
+    if name in TABLE or name[-1:] != "2" or name[:-1] not in TABLE:
+        return TABLE.get(name)
+    row = TABLE[name[:-1]]
+    return Naming(f"{row.one} of the second map", f"{row.many} of the second map", row.reason)
+
+
 def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tuple[str, str]:
     """Name and reason of the step of a statement; ``followed`` asks for the singular, ``parameters`` are the definition's."""
     if (row := row_of(s.name)) is not None:
