@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import sympy as sp
-
 from symattn.adjoint import adjoint
 from symattn.definition import Definition
 from symattn.errors import DefinitionError
@@ -19,8 +17,10 @@ from symattn.presentation.bytiles import by_tiles
 from symattn.presentation.presented import PROVED
 from symattn.program import Program
 
-__all__ = ["BY_TILES", "gradient_by_tiles", "plain"]
+__all__ = ["BY_TILES", "EQUAL", "flash_list", "gradient_by_tiles", "plain"]
 
+EQUAL = ("O", "O0", "L")
+"""The tensors that an algorithm gives and a definition has, besides those that both make in the same words."""
 BY_TILES = ("online", "flash", "split", "ring")
 """The algorithms that have a gradient by tiles."""
 
@@ -68,17 +68,22 @@ def gradient_by_tiles(d: Definition, batch: bool = False) -> Presented:
     if d.algorithm not in BY_TILES:
         raise DefinitionError(f"algorithm is one of {', '.join(BY_TILES)} for a gradient by tiles, got {d.algorithm!r}")
     forward = d.replace(lse=True).program(batch)
-    reference = d.replace(algorithm=None, block=None).program(batch)
-    steps: list[Step] = []
-    presented = present(reference, adjoint(reference))
-    whole = recompute(reference, presented, steps=steps)
+    whole, steps = flash_list(d, batch)
     tiles = tiles_for(d, batch)
-    made = by_tiles(forward, whole, reference.outputs, index("i"), tiles, walk=d.algorithm != "split")
+    outputs = d.program(batch).outputs
+    made = by_tiles(forward, whole, outputs, index("i"), tiles, walk=d.algorithm != "split", kept=EQUAL)
     own = tuple(s.name for s in made if s.name not in forward)
     last = Step("tiles", PROVED, own, "the places of all tiles hit every key once, and a running sum is the sum of its terms")
-    return Presented(made, (*presented.steps, *steps, last), sum(s.name in forward for s in made))
+    return Presented(made, (*steps, last), sum(s.name in forward for s in made))
 
 
-def query_index() -> sp.Symbol:
-    """The index of queries."""
-    return index("i")
+@lru_cache(maxsize=64)
+def flash_list(d: Definition, batch: bool = False) -> tuple[Program, tuple[Step, ...]]:
+    """Forward and gradient of a definition over whole rows of keys, weights recomputed from the log-sum-exp; and the steps.
+
+    The algorithm is left aside: tiles are another matter.
+    """
+    reference = d.replace(algorithm=None, block=None).program(batch)
+    presented = present(reference, adjoint(reference))
+    steps: list[Step] = list(presented.steps)
+    return recompute(reference, presented, steps=steps), tuple(steps)

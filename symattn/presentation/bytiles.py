@@ -27,7 +27,13 @@ def derived_of(whole: Program, outputs: Collection[str]) -> tuple[Statement, ...
 
 
 def by_tiles(
-    forward: Program, whole: Program, outputs: Collection[str], row: sp.Symbol, tiles: Tiles, walk: bool = True
+    forward: Program,
+    whole: Program,
+    outputs: Collection[str],
+    row: sp.Symbol,
+    tiles: Tiles,
+    walk: bool = True,
+    kept: Collection[str] = (),
 ) -> Program:
     """The statements of ``forward``, followed by those of a gradient tile by tile.
 
@@ -45,6 +51,8 @@ def by_tiles(
         How keys are cut.
     walk
         Whether gradients of queries are added up in a scan along the tiles; else they are one sum over all tiles.
+    kept
+        Tensors that both forward lists define with the same values, outputs included, if not in the same words.
 
     Returns
     -------
@@ -57,9 +65,9 @@ def by_tiles(
         When the gradient reads a tensor that ``forward`` does not define in the same way.
     """
     own = tuple(s for s in derived_of(whole, outputs) if s.name not in forward)
-    known = {s.name for s in own}
+    known, kept = {s.name for s in own}, {*outputs, *kept}
     for n in sorted({n for s in own for n in s.needs} - known):
-        if n in whole and n not in outputs and n != "L" and not (n in forward and tiles.index not in whole[n].indices):
+        if n in whole and n not in kept and not (n in forward and forward[n] == whole[n]):
             raise ProgramError(f"the gradient reads {n}, which an algorithm by tiles does not keep")
     work = _ByTiles(whole, row, tiles, {s.name for s in own if {row, tiles.index} <= set(s.indices)}, walk)
     for s in own:
@@ -81,16 +89,15 @@ class _ByTiles:
     def put(self, s: Statement) -> None:
         """The statements that stand for one of the gradient."""
         j, outward = self.tiles.index, s.name in self.whole.outputs
+        if not (s.name in self.cut or s.needs & self.cut):
+            self.out.append(s)
+            return
         if j in s.over and self.row in s.indices and self.walk and s.reduce == "sum":
             self.added_up(s)
         elif j in s.indices and self.tiles.axes != (j,) and (self.row not in s.indices or outward):
             self.per_key(s)
-        elif self.row in s.indices and j in s.indices:
-            self.out.append(tiled(s, self.tiles, self.cut))
-        elif s.needs & self.cut:
-            self.out.append(tiled(s, self.tiles, self.cut))
         else:
-            self.out.append(s)
+            self.out.append(tiled(s, self.tiles, self.cut))
 
     def added_up(self, s: Statement) -> None:
         """``X[i] = sum over j``: the part of each tile, the running sum, its last value."""

@@ -1,4 +1,7 @@
-"""Theorems about kernel algorithms: each gives what its definition says, and its gradient, for all sizes and any size of tiles."""
+"""Theorems about kernel algorithms: each gives what its definition says, and its gradient, for all sizes and any size of tiles.
+
+:func:`prove_algorithm` judges a definition's own algorithm; the lists may also be given, so that a wrong kernel is refused.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,45 @@ from collections.abc import Iterator
 
 import sympy as sp
 
+from symattn.algorithms import BY_TILES, flash_list
 from symattn.definition import Definition
 from symattn.errors import DefinitionError
 from symattn.indexed import Tensor, name_of, reads, subscripts_of
 from symattn.normalform import SumOver
+from symattn.presentation.presented import CHECKED
 from symattn.program import Program, Statement
-from symattn.theorems.walks import Part, Proof, Walk
+from symattn.theorems.pages import paged_parts
+from symattn.theorems.walks import DIVISION, NORMAL_FORM, Part, Proof, Walk
 
-__all__ = ["prove_algorithm", "prove_forward"]
+__all__ = ["prove_algorithm", "prove_backward", "prove_forward"]
+
+
+def prove_algorithm(definition: Definition) -> Proof:
+    """Prove that an algorithm gives the outputs and the gradients of its definition.
+
+    Parameters
+    ----------
+    definition
+        With an algorithm; what is proved holds for any size of tiles, whatever its ``block`` says.
+
+    Returns
+    -------
+    Proof
+        The steps of both proofs. ``proved`` says whether all hold, ``method`` how they are known, ``scope`` for which sizes.
+
+    Raises
+    ------
+    DefinitionError
+        When the definition has no algorithm.
+
+    >>> found = prove_algorithm(Definition(algorithm="online"))
+    >>> found.proved, found.scope
+    (True, 'all sizes')
+    """
+    forward = prove_forward(definition)
+    if definition.algorithm not in BY_TILES:
+        return forward
+    return Proof(forward.definition, (*forward.parts, *prove_backward(definition).parts), forward.side)
 
 
 def prove_forward(definition: Definition, program: Program | None = None) -> Proof:
@@ -26,78 +60,130 @@ def prove_forward(definition: Definition, program: Program | None = None) -> Pro
     program
         A list to be judged in place of the definition's own, which is proved for any size of tiles.
 
-    Returns
-    -------
-    Proof
-        Its steps; ``proved`` says whether all of them hold.
+    Raises
+    ------
+    DefinitionError
+        When the definition has no algorithm.
 
-    >>> print(prove_forward(Definition(algorithm="online")))
+    Notes
+    -----
+    For any sequence of shifts: nothing is used of the running maximum but its name. Sources: Milakov and Gimelshein, *Online
+    normalizer calculation for softmax*, 2018; Dao et al., *FlashAttention*, 2022, appendix B; Liu et al., *Ring Attention*, 2023;
+    Kwon et al., *PagedAttention*, 2023.
+
+    >>> found = prove_forward(Definition(algorithm="split"))
+    >>> print(found.parts[2].text)
+    that is one sum over all keys, for any shifts of the parts
     """
-    if definition.algorithm not in ("online", "flash", "ring", "split"):
-        raise DefinitionError(f"nothing to prove of algorithm={definition.algorithm!r}")
-    walk = Walk(definition, program)
+    if definition.algorithm is None:
+        raise DefinitionError("the definition names no algorithm: set algorithm to online, flash, split, ring or paged")
+    if definition.algorithm == "paged":
+        return Proof(definition, tuple(paged_parts(definition, program)), "every page number is that of a page")
+    walk = Walk.forward(definition, program)
     return Proof(walk.definition, tuple(_forward(walk)))
 
 
-def _out(program: Program) -> Statement:
-    """The statement that divides by the denominator."""
-    return program["O0"] if "O0" in program else program["O"]
+def prove_backward(definition: Definition, program: Program | None = None) -> Proof:
+    """Prove that a gradient by tiles is the gradient of the definition.
+
+    Parameters
+    ----------
+    definition
+        With an algorithm that goes by tiles.
+    program
+        A list to be judged in place of :func:`symattn.algorithms.gradient_by_tiles`, with the same outputs.
+
+    Notes
+    -----
+    The derived gradient of the definition is brought to the form that recomputes the weights from the log-sum-exp of the whole
+    row, each rewriting proved; tile by tile its sums are the same. Sources: Dao et al., *FlashAttention*, 2022, algorithm 4;
+    Dao, *FlashAttention-2*, 2023, algorithm 2; Liu et al., *Ring Attention*, 2023.
+
+    >>> found = prove_backward(Definition(algorithm="flash", block=2, lse=False))
+    >>> found.proved, found.parts[-1].text
+    (True, 'dQ is that of the definition')
+    """
+    walk = Walk.gradient(definition, program)
+    return Proof(walk.definition, tuple(_backward(walk)), "")
 
 
+# ---------------------------------------------------------------- forward
 def _forward(w: Walk) -> Iterator[Part]:
-    p, count = w.program, w.count
+    """Numerator and denominator of the algorithm and of the definition, compared across: shifts cancel."""
+    p = w.program
     yield w.tiles_part()
-    out, l = _out(p), p["l"].target
-    o = out.target
+    name = "O0" if "O0" in p else "O"
+    out, l, m = p[name].target, p["l"].target, p["m"].target
+    l_ref = w.star(l)
     split = w.definition.algorithm == "split"
     value = p["Ot"].expr / (p["E"].target / p["lt"].target if split else p["E"].target)
-    place, where = w.tiles.axes, w.starred[out.name].where
-    m_own, m_ref, l_ref, o_ref = p["m"].target, w.star(p["m"].target), w.star(l), w.star(o)
-    e_ref = w.star(p["E"].target)
+    place, where = w.tiles.axes, w.starred[name].where
     if split:
-        share = p["wt"].target
-        above: sp.Expr = SumOver(share * p["Ot"].target, w.t, where=w.witnessed(p["wt"]).where)
-        yield w.equal("O l is the sum of the parts' outputs times their shares", o * l, _opened(w, above), "l")
-        sums = SumOver(sp.exp(w.tiles.target(_score(w)) - m_own) * value, *place, where=where)
-        yield w.equal("that is one sum over all keys, for any shifts of the parts", _opened(w, above), sums, "lt", "l")
-        above = sums
+        shares = SumOver(p["wt"].target * p["Ot"].target, w.t, where=w.witnessed(p["wt"]).where)
+        yield w.equal("O l is the sum of the parts' outputs times their shares", out * l, shares, "l")
+        above: sp.Expr = SumOver(sp.exp(w.tiles.target(_score(w)) - m) * value, *place, where=where)
+        yield w.equal("that is one sum over all keys, for any shifts of the parts", shares, above, "lt", "l")
     else:
         yield from w.steps(("ls", "Os"))
-        above = w.with_closed(p["Os"].target.xreplace({w.t: count - 1}))
-        yield w.equal("O l is the numerator after the last tile", o * l, above, "l")
-    below = SumOver(e_ref * value, *place, where=where)
-    yield w.equal("so it is in the definition: O l is the sum of E V", o_ref * l_ref, below, name_of(l_ref))
+        above = w.with_closed(p["Os"].target.xreplace({w.t: w.count - 1}))
+        yield w.equal("O l is the numerator after the last tile", out * l, above, "l")
+    below = SumOver(w.star(p["E"].target) * value, *place, where=where)
+    yield w.equal("so it is in the definition: O l is the sum of E V", w.star(out) * l_ref, below, name_of(l_ref))
     yield w.equal("numerators and denominators agree across, for any shifts", above * l_ref, below * l)
-    yield w.equal("exp(m) l is the same sum of exponentials", sp.exp(m_own) * l, sp.exp(m_ref) * l_ref)
-    proved = {out.name, "m", "l"}
-    yield from _rest(w, proved)
-    _ = reads, subscripts_of
-
-
-def _opened(w: Walk, e: sp.Expr) -> sp.Expr:
-    return e
+    yield w.equal("exp(m) l is the same sum of exponentials", sp.exp(m) * l, sp.exp(w.star(m)) * l_ref)
+    yield from w.rest({name, "m", "l"})
 
 
 def _score(w: Walk) -> Tensor:
+    """The score that the exponential of the definition reads."""
     return next(x for x in reads(w.reference["E"].expr) if w.tiles.index in subscripts_of(x))
 
 
-def _rest(w: Walk, proved: set[str]) -> Iterator[Part]:
-    """What is made of O, m and l is made as in the definition."""
-    known = proved | w.shared
-    there = {s.name: s for s in w.cut}
-    for o in w.reference.outputs:
-        todo, seen, fine = [o], set(), True
-        while todo:
-            n = todo.pop()
-            if n in seen or n in known or n not in there:
-                continue
-            seen.add(n)
-            fine &= n in w.program and w.program[n].xreplace({}) == there[n]
-            todo += list(there[n].needs)
-        yield Part(f"{o} is made of these as in the definition", "word for word", fine)
+# ---------------------------------------------------------------- gradient
+def _backward(w: Walk) -> Iterator[Part]:
+    """Every gradient of the list by tiles against the definition's, which is cut into the same tiles."""
+    steps = flash_list(w.definition)[1]
+    yield Part("the definition's gradient recomputes the weights from L", NORMAL_FORM, all(s.status != CHECKED for s in steps))
+    yield w.tiles_part()
+    yield from w.steps(n for n in (s.name for s in w.program if s.scan is not None) if n not in w.given and n not in ("ls", "Os"))
+    there = {s.name: s for s in w.cut} | w.per_key
+    for o in dict.fromkeys((*w.per_key, *w.reference.outputs)):
+        text = f"{o} is that of the definition"
+        if o not in w.program:
+            yield Part(text, NORMAL_FORM, False)
+        elif o in w.shared and o not in w.per_key:
+            yield Part(text, "word for word", True)
+        elif w.tiles.index in w.reference[o].indices and w.tiles.places:
+            yield _per_key(w, o, there[o], text)
+        else:
+            own = w.program[o]
+            yield w.equal(text, own.target, w.star(there[o].target).xreplace(_indices(there[o], own)))
 
 
-def prove_algorithm(definition: Definition) -> Proof:
-    """Forward and gradient."""
-    return prove_forward(definition)
+def _indices(a: Statement, b: Statement) -> dict[sp.Basic, sp.Basic]:
+    return dict(zip(a.indices, b.indices, strict=True))
+
+
+def _per_key(w: Walk, name: str, reference: Statement, text: str) -> Part:
+    """A gradient per key: read from the tile that holds the key, or a sum over the places whose position is the key."""
+    s, j = w.program[name], w.tiles.index
+    if w.order:
+        hit = sp.Eq(j, w.tiles.position)
+        whole = w.reference[name]
+        own = [c for c in s.conditions if c != hit]
+        if hit not in s.conditions or s.indices != whole.indices or s.over != (*whole.over, *w.tiles.axes):
+            return Part(text, DIVISION, False)
+        left = SumOver(s.expr, *(a for a in s.over if a not in w.tiles.axes), where=sp.And(*own))
+        cut = reference
+        right = SumOver(w.star_all(cut.expr), *(a for a in cut.over), where=cut.where)
+        if not [a for a in s.over if a not in w.tiles.axes]:
+            return Part(text, DIVISION, w.holds(s.expr, w.star_all(cut.expr)) and set(own) == set(cut.conditions))
+        return Part(text, DIVISION, w.holds(left, right))
+    tile = next((x for x in reads(s.expr) if name_of(x) in w.program), None)
+    look = tuple(w.tiles.tile_of(j))
+    if tile is None or s.expr != tile or s.where != sp.true or s.over:
+        return Part(text, DIVISION, False)
+    made = w.program[name_of(tile)]
+    if tile != made.target.xreplace(dict(zip(w.tiles.axes, look, strict=True))):
+        return Part(text, DIVISION, False)
+    return w.equal(text, made.target, w.star(reference.target).xreplace(_indices(reference, made)))

@@ -7,18 +7,18 @@ A scan is replaced by its closed form, which is shown to satisfy the step. Numer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import sympy as sp
 
-from symattn.algorithms import gradient_by_tiles, plain
+from symattn.algorithms import EQUAL, flash_list, gradient_by_tiles, plain
 from symattn.conditions import Exists
 from symattn.definition import Definition
 from symattn.forms.algorithms import tiles_for
 from symattn.indexed import Tensor, conjuncts, index, integer_symbols, name_of, reads, size, subscripts_of, tensor
-from symattn.normalform import NormalForm, SumOver
+from symattn.normalform import NormalForm
 from symattn.program import Program, Statement
 from symattn.theorems.claim import ALL
 from symattn.theorems.duality import called
@@ -125,28 +125,61 @@ class Walk:
     definition
         With an algorithm that goes by tiles.
     program
-        What is to be judged; the definition's own program by default, for any size of tiles.
+        What is to be judged.
+    reference
+        What it is to give, over whole rows of keys.
+    given
+        Tensors that are known to be equal in both.
     """
 
-    def __init__(self, definition: Definition, program: Program | None = None) -> None:
-        own = definition if program is not None else definition.replace(block=None)
-        self.definition = own.replace(lse=True)
-        self.program = _numbered(self.definition.program() if program is None else program)
-        self.tiles = tiles_for(self.definition)
+    def __init__(
+        self, definition: Definition, program: Program, reference: Program, given: Collection[str] = ()
+    ) -> None:
+        self.definition = definition
+        self.program = numbered(program)
+        self.reference = reference
+        self.given = frozenset(given)
+        self.tiles = tiles_for(definition)
         self.row = index("i")
-        self.reference = plain(own).program()
-        self.dims: dict[sp.Symbol, sp.Expr] = {**self.reference.dims, **self.program.dims}
+        self.dims: dict[sp.Symbol, sp.Expr] = {**reference.dims, **self.program.dims}
         self.t = self.tiles.tile
         self.count = self.dims[self.t]
         self.before = index("s")
-        self._known: dict[tuple[sp.Basic, tuple[sp.Symbol, ...]], Exists] = {}
         self.dims.setdefault(self.before, self.count)
+        self._known: dict[tuple[sp.Basic, tuple[sp.Symbol, ...]], Exists] = {}
+
+    @classmethod
+    def forward(cls, definition: Definition, program: Program | None = None) -> Walk:
+        """The forward list of an algorithm and that of its definition."""
+        d = of_any_block(definition, program)
+        return cls(d, d.program() if program is None else program, plain(d).program())
+
+    @classmethod
+    def gradient(cls, definition: Definition, program: Program | None = None) -> Walk:
+        """The gradient by tiles and the definition's gradient with recomputed weights; both read the same outputs."""
+        d = of_any_block(definition, program)
+        outputs = plain(d).program().outputs
+        listed = gradient_by_tiles(d).program if program is None else program
+        whole = flash_list(d)[0]
+        own = whole.with_statements(whole.statements, [o for o in whole.outputs if o not in outputs])
+        return cls(d, listed, own, {*outputs, *EQUAL})
 
     # ---------------------------------------------------------------- the two lists
     @cached_property
     def cut(self) -> tuple[Statement, ...]:
         """The definition's statements over the places of the tiles."""
-        return tuple(cut_all(self.reference, self.tiles, self.row, self.order))
+        return tuple(s for s in self._tiled if s.name not in self.per_key)
+
+    @cached_property
+    def _tiled(self) -> tuple[Statement, ...]:
+        own = [s for s in self.reference if s.name not in self.given]
+        return tuple(cut_all(own, self.tiles, self.row))
+
+    @cached_property
+    def per_key(self) -> dict[str, Statement]:
+        """The definition's tensors over keys alone that sum over queries, in the layout of the tiles: each is judged by itself."""
+        own, j = self.reference, self.tiles.index
+        return {s.name: s for s in self._tiled if j in own[s.name].indices and j not in s.indices and self.row not in s.indices}
 
     @property
     def order(self) -> tuple[Statement, ...]:
@@ -160,18 +193,24 @@ class Walk:
     @cached_property
     def shared(self) -> frozenset[str]:
         """The tensors that both lists define word for word, from equal ones."""
-        return common((*self.order, *self.cut), self.program)
+        known = {*self.given, *self.per_key}
+        return common((*self.order, *self.cut), self.program, known) | known
 
     @cached_property
     def starred(self) -> dict[str, Statement]:
         """The definition's other statements, under names with a star, by the name without."""
         names = {s.name: s.name + _STAR for s in self.cut if s.name not in self.shared}
-        return {s.name: called(s, names) for s in self.cut if s.name in names}
+        keys = [replace(called(s, names), target=tensor(n + _STAR, *s.indices)) for n, s in self.per_key.items()]
+        return {s.name: called(s, names) for s in self.cut if s.name in names} | {s.name.removesuffix(_STAR): s for s in keys}
 
     def star(self, x: Tensor) -> Tensor:
         """The definition's tensor in place of the algorithm's."""
         name = name_of(x)
         return tensor(name + _STAR if name in self.starred else name, *subscripts_of(x))
+
+    def star_all(self, e: sp.Expr) -> sp.Expr:
+        """An expression with the definition's tensors in place of the algorithm's."""
+        return e.xreplace({x: self.star(x) for x in reads(e)})
 
     @cached_property
     def closed(self) -> dict[str, Statement]:
@@ -236,6 +275,11 @@ class Walk:
         _ = self.statements  # gives bound indices of conditions their sizes
         return Part(text, NORMAL_FORM, self.form(*opaque).equal(left, right))
 
+    def holds(self, left: sp.Expr, right: sp.Expr) -> bool:
+        """Whether an equation is proved."""
+        _ = self.statements
+        return self.form().equal(left, right)
+
     def tiles_part(self) -> Part:
         """That the tiles hit every key once: the position is ``block * tile + place``, tiles in order or turned."""
         known = tiles_for(self.definition) == self.tiles
@@ -253,15 +297,24 @@ class Walk:
             c = self.closed[n]
             yield self.equal(f"{c} satisfies the step of {s.target}", c.target, self.with_closed(s.expr))
 
-    def same(self, names: Iterable[str]) -> Iterator[Part]:
-        """That tensors are defined word for word as in the definition."""
-        for n in names:
-            there = {s.name: s for s in self.cut}
-            ok = n in there and n in self.program and there[n].expr == self.program[n].expr
-            yield Part(f"{n} is made as in the definition", WORD_FOR_WORD, bool(ok))
+    def rest(self, proved: Collection[str]) -> Iterator[Part]:
+        """That the outputs are made of equal tensors word for word as in the definition."""
+        known = {*proved, *self.shared}
+        there = {s.name: s for s in self.cut}
+        for o in self.reference.outputs:
+            todo, fine = [o], True
+            seen = set(known)
+            while todo:
+                n = todo.pop()
+                if n in seen or n not in there:
+                    continue
+                seen.add(n)
+                fine &= n in self.program and self.program[n] == there[n]
+                todo += list(there[n].needs)
+            yield Part(f"{o} is made of these as in the definition", WORD_FOR_WORD, fine)
 
 
-def _numbered(program: Program) -> Program:
+def numbered(program: Program) -> Program:
     """The program with the number of tiles as a size of its own: the proof holds for any."""
     found = {e: size("tiles") for v in program.dims.values() for e in v.atoms(sp.ceiling) if not e.args[0].has(sp.ceiling)}
     listed = [replace(s.xreplace(found)) for s in program]
@@ -269,22 +322,26 @@ def _numbered(program: Program) -> Program:
     return Program(listed, dims, program.outputs, {k: tuple(n.xreplace(found) for n in v) for k, v in program.shapes.items()})
 
 
-def cut_all(program: Program, tiles: Tiles, row: sp.Symbol, extra: Iterable[Statement] = ()) -> Iterator[Statement]:
+def of_any_block(definition: Definition, program: Program | None) -> Definition:
+    """The definition with its log-sum-exp as an output; for any size of tiles where its own program is meant."""
+    return definition.replace(lse=True, **({} if program is not None else {"block": None}))
+
+
+def cut_all(statements: Iterable[Statement], tiles: Tiles, row: sp.Symbol) -> Iterator[Statement]:
     """The statements over queries and keys of a list, over the places of the tiles."""
     cut: set[str] = set()
-    _ = extra
-    for s in program:
+    for s in statements:
         if {row, tiles.index} <= set(s.indices):
             cut.add(s.name)
         if tiles.axes != (tiles.index,) and (s.name in cut or s.needs & cut):
-            yield tiled(s, tiles, cut)
+            yield tiled(s, tiles, cut)  # what sums over queries gets the axes of the tiles, and is read by no other as such
         else:
             yield s
 
 
-def common(statements: Iterable[Statement], program: Program) -> frozenset[str]:
+def common(statements: Iterable[Statement], program: Program, given: Collection[str] = ()) -> frozenset[str]:
     """The tensors that a list and a program define word for word, from equal ones."""
-    found: set[str] = set()
+    found: set[str] = set(given)
     mine = {s.name for s in program}
     listed = tuple(statements)
     theirs = {s.name for s in listed}
@@ -306,14 +363,3 @@ def turned(e: sp.Expr, t: sp.Symbol, count: sp.Expr) -> bool:
         return False
     rest = sp.expand(e.args[0] + t), sp.expand(e.args[0] - t)
     return any(not x.has(t) and t not in integer_symbols(x) for x in rest)
-
-
-def merged(tables: Iterable[Mapping[sp.Symbol, sp.Expr]]) -> dict[sp.Symbol, sp.Expr]:
-    """One table of sizes."""
-    out: dict[sp.Symbol, sp.Expr] = {}
-    for x in tables:
-        out |= x
-    return out
-
-
-_ = gradient_by_tiles, SumOver
