@@ -109,7 +109,7 @@ def bind(definition: Definition, fields: Mapping[str, Any], *, layout: str = "bh
     program = d.program(batch=axes.batch)
     known = dict(sources.sizes)
     inputs |= declared.take(
-        program, [n for n in program.inputs if n in declared.LETTERS and n not in inputs], arrays, axes, known
+        program, [n for n in program.inputs if n in declared.LETTERS and n not in inputs], arrays, axes, known, layout
     )
     _refuse_unread(program, arrays, d)
     sizes = {k: v for k, v in known.items() if k in {str(s) for s in program.sizes}}
@@ -159,13 +159,15 @@ def unbind(bound: Bound, name: str, array: Array) -> tuple[str, Array]:
     if roles == "*":
         return field, x
     if letter in declared.LETTERS and bound.shapes.get(given, ()) and len(bound.shapes[given]) < len(roles):
-        return field, x
+        row = BY_LETTER[letter]
+        whole = declared.merged(row, axes) is not None
+        return field, declared.together(row, axes.back(x, roles), axes) if whole else x
     if "b" not in roles:
         return field, axes.back(x, roles)
     if not axes.batch:
         return field, x
     x = axes.back(x, roles)
-    if bound.layout == "bshd" and roles in ("bHic", "bKjc", "bKje", "bHie"):
+    if bound.layout == "bshd" and roles in declared.TURNED:
         x = np.swapaxes(x, 1, 2)
     return field, x
 
@@ -219,11 +221,12 @@ def _refuse_unused(d: Definition, fields: Mapping[str, Any]) -> None:
         "dropout_p": (d.dropout and d.dropout_p is None, "dropout=True without a dropout_p of its own"),
         "key_lengths": (d.key_lengths, "key_lengths=True"),
         "grad_lse": (d.lse, "lse=True"),
+        **dict.fromkeys(("grad_logits", "grad_next_word"), (d.next_word, "next_word=True")),
         **dict.fromkeys(("doc", "doc_q", "doc_k"), (d.document, "document=True")),
         **{BY_LETTER[n].field: (starts(n, d.start == "qkv"), "start='qkv'") for n in ("Q", "K", "V")},
         **{BY_LETTER[n].field: (starts(n, d.start != "qkv"), "start='x' or 'tokens'") for n in ("WQ", "WK", "WV")},
         "x": (starts("X", d.start == "x"), "start='x'"),
-        "memory": (starts("C", d.cross), "cross=True"),
+        "memory": (starts("C", d.cross or forms.get(d.form).memory), "cross=True"),
         "w_o": (starts("WO", d.output_projection), "output_projection=True"),
         **dict.fromkeys(("tokens", "embedding"), (d.start == "tokens", "start='tokens'")),
     }

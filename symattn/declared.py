@@ -18,16 +18,20 @@ from symattn.fields import BY_LETTER, DECLARED, Field
 from symattn.program import Program
 
 LETTERS = frozenset(row.letter for row in DECLARED)
+TURNED = ("bHic", "bKjc", "bKje", "bHie")
+"""Axes of arrays that a layout is about: those of query, key, value and output."""
+SIZE_NAMES = {"i": "n", "p": "n", "j": "m", "c": "d", "e": "dv", "a": "dmodel", "u": "dmemory", "f": "dmodel", "z": "dff"}
+"""How the sizes of axes are called in messages."""
 
 
 def shown(row: Field, axes: Axes) -> str:
     """The axes of a field as a user gives them."""
     roles = row.axes if axes.batch else "".join(a for a in row.axes if a not in "bHK")
-    return f"({', '.join({'H': 'H', 'K': 'H_kv', 'b': 'B', 'i': 'n', 'j': 'm', 'c': 'd', 'e': 'dv'}.get(a, a) for a in roles)})"
+    return f"({', '.join({'H': 'H', 'K': 'H_kv', 'b': 'B', **SIZE_NAMES}.get(a, a) for a in roles)})"
 
 
-def place(row: Field, x: Array, axes: Axes) -> Array:
-    """An array of a field in the axes of the program.
+def place(row: Field, x: Array, axes: Axes, layout: str = "bhsd") -> Array:
+    """An array of a field in the axes of the program; heads stand behind positions in the layout ``bshd``.
 
     Raises
     ------
@@ -36,18 +40,64 @@ def place(row: Field, x: Array, axes: Axes) -> Array:
     """
     roles = row.axes
     lost = [a for a in roles if a in "bHK"]
+    x = apart(row, x, axes)
     if x.ndim == len(roles) - len(lost) and lost and not (axes.batch and "b" in lost):
         x = x.reshape((1,) * len(lost) + x.shape)  # b, H and K come first
     if x.ndim != len(roles):
         raise ShapeError(f"{row.field} has shape {x.shape}, needed is {shown(row, axes)}")
+    if layout == "bshd" and row.axes in TURNED and axes.batch:
+        x = np.swapaxes(x, 1, 2)
     for role, want in (("H", axes.heads), ("K", axes.kv_heads)):
         if role in roles and x.shape[roles.index(role)] != want:
             raise ShapeError(f"{row.field} has {x.shape[roles.index(role)]} heads on axis {roles.index(role)}, needed are {want}")
     return axes.into(x, roles)
 
 
+def merged(row: Field, axes: Axes) -> int | None:
+    """The axis of an array with the heads side by side, ``(dmodel, H*d)`` for ``(H, dmodel, d)``; None where there is no such.
+
+    >>> rows = [BY_LETTER[letter] for letter in ("WQx", "WOx", "bQ", "bO")]
+    >>> [merged(row, Axes(heads=2, kv_heads=2, batch=False, tiled=False)) for row in rows]
+    [1, 0, 0, None]
+    """
+    own = {"H": axes.heads, "K": axes.kv_heads}.get(row.axes[:1], 1)
+    channels = [k for k, role in enumerate(row.axes[1:]) if role in "ce"]
+    return channels[-1] if own > 1 and channels and not set(row.axes) & set("bij") else None
+
+
+def apart(row: Field, x: Array, axes: Axes) -> Array:
+    """An array with its heads on an axis of their own, in front, where they are given side by side.
+
+    Raises
+    ------
+    ShapeError
+        When the number of heads does not divide the axis on which they are.
+    """
+    at = merged(row, axes)
+    if at is None or x.ndim != len(row.axes) - 1:
+        return x
+    heads = axes.heads if row.axes[0] == "H" else axes.kv_heads
+    if x.shape[at] % heads:
+        raise ShapeError(f"{row.field} has shape {x.shape}: {heads} heads cannot share axis {at}; needed is {shown(row, axes)}")
+    return np.moveaxis(x.reshape(*x.shape[:at], heads, -1, *x.shape[at + 1 :]), at, 0)
+
+
+def together(row: Field, x: Array, axes: Axes) -> Array:
+    """The inverse of :func:`apart`: heads side by side again."""
+    at = merged(row, axes)
+    if at is None:
+        return x
+    x = np.moveaxis(x, 0, at)
+    return x.reshape(*x.shape[:at], -1, *x.shape[at + 2 :])
+
+
 def take(
-    program: Program, letters: Iterable[str], arrays: Mapping[str, Array], axes: Axes, sizes: dict[str, int]
+    program: Program,
+    letters: Iterable[str],
+    arrays: Mapping[str, Array],
+    axes: Axes,
+    sizes: dict[str, int],
+    layout: str = "bhsd",
 ) -> dict[str, Array]:
     """The inputs ``letters`` of a program from arrays under field names; sizes that they show are added to ``sizes``.
 
@@ -64,7 +114,7 @@ def take(
         row = BY_LETTER[letter]
         if row.field in arrays:
             _check_kind(row, arrays[row.field])
-            found[letter] = place(row, arrays[row.field], axes)
+            found[letter] = place(row, arrays[row.field], axes, layout)
             waiting.append((row, found[letter]))
     for row, x in sorted(waiting, key=lambda w: sum(not n.is_Symbol for n in program.shapes[w[0].letter])):
         for axis, (n, got) in enumerate(zip(program.shapes[row.letter], x.shape, strict=True)):

@@ -27,6 +27,29 @@ class Field(NamedTuple):
 
 
 DECLARED: tuple[Field, ...] = (
+    Field("PE", "position_table", "pa", about="a learned vector for every position, added to X"),
+    Field("bQ", "b_q", "Hc", about="what the projection of the queries adds"),
+    Field("bK", "b_k", "Kc", about="what the projection of the keys adds"),
+    Field("bV", "b_v", "Ke", about="what the projection of the values adds"),
+    Field("bO", "b_o", "f", about="what the projection of the output adds"),
+    Field("WQx", "cross_w_q", "Hac", about="the query weights of the cross attention"),
+    Field("WKx", "cross_w_k", "Kuc", about="its key weights"),
+    Field("WVx", "cross_w_v", "Kue", about="its value weights"),
+    Field("WOx", "cross_w_o", "Hef", about="its output weights"),
+    Field("bQx", "cross_b_q", "Hc", about="what its projection of the queries adds"),
+    Field("bKx", "cross_b_k", "Kc", about="what its projection of the keys adds"),
+    Field("bVx", "cross_b_v", "Ke", about="what its projection of the values adds"),
+    Field("bOx", "cross_b_o", "f", about="what its projection of the output adds"),
+    Field("Wff1", "w_ff1", "az", about="the first matrix of the feed-forward block"),
+    Field("bff1", "b_ff1", "z", about="what is added after it"),
+    Field("Wff2", "w_ff2", "zf", about="the second matrix of the feed-forward block"),
+    Field("bff2", "b_ff2", "f", about="what is added after it"),
+    Field("gain1", "norm1_weight", "a", about="the gain of the first layer norm"),
+    Field("shift1", "norm1_bias", "a", about="the shift of the first layer norm"),
+    Field("gain2", "norm2_weight", "a", about="the gain of the second layer norm"),
+    Field("shift2", "norm2_bias", "a", about="the shift of the second layer norm"),
+    Field("gain3", "norm3_weight", "a", about="the gain of the third layer norm"),
+    Field("shift3", "norm3_bias", "a", about="the shift of the third layer norm"),
     Field("gQ", "q_norm_weight", "c", about="the weights of the norm of the queries, one per channel"),
     Field("gK", "k_norm_weight", "c", about="the weights of the norm of the keys, one per channel"),
     Field("Wgen", "w_general", "Hcy", about="the matrix between query and key"),
@@ -51,9 +74,10 @@ DECLARED: tuple[Field, ...] = (
     Field("lam0", "lambda_init", "", about="the part of the weight of the second map that is not learned"),
     Field("mixS", "mix_scores", "HH", about="from head (row) to head (column), before the normalizer"),
     Field("mixP", "mix_weights", "HH", about="from head (row) to head (column), after the normalizer"),
-    Field("kern", "score_kernel", "Hrz", about="the kernel over neighbouring queries and keys, one for each head"),
+    Field("kern", "score_kernel", "Hrv", about="the kernel over neighbouring queries and keys, one for each head"),
     Field("fg", "forget_gates", "bHj", about="the logits of the forget gates, at the positions of the keys"),
     Field("og", "gate", "bHie", about="the logits of the output gate"),
+    Field("gO", "head_norm_weight", "e", about="the weights of the norm of every head's output, one per channel"),
     Field("WG", "w_g", "Hae", about="the weights of the output gate"),
     Field("gam", "decay", "K", "unit", about="the factor by which the state of each head fades at every step"),
     Field("lgam", "decay", "K", about="the logarithm of the factor by which the state of each head fades at every step"),
@@ -97,6 +121,12 @@ ROWS: tuple[Field, ...] = (
     Field("L", "lse", "bHi"),
     Field("O", "out", "bHie"),
     Field("Y", "out", "bif"),
+    Field("logits", "logits", "biw"),
+    Field("Pw", "next_word", "biw"),
+    Field("Attn", "attention_out", "bif"),
+    Field("Px", "cross_weights", "bHit"),
+    Field("Attnx", "cross_out", "bif"),
+    Field("FF", "feed_forward", "bif"),
     *DECLARED,
 )
 
@@ -107,6 +137,13 @@ HELPERS: Mapping[str, str] = {
     **dict.fromkeys(("E", "Pd"), "bHij"),
     **dict.fromkeys(("O0", "U"), "bHie"),
     **dict.fromkeys(("slope_a", "slope_b"), "H"),
+    **dict.fromkeys(("PEsin", "PEcos"), "pa"),
+    **dict.fromkeys(("Xp", "T1", "T2", "T3", "N1", "N2", "N3", "Ylin", "Attnlin", "Attnlinx", "FFlin"), "bia"),
+    **dict.fromkeys(("H1lin", "H1", "H2"), "biz"),
+    **dict.fromkeys(("mu1", "mu2", "mu3", "var1", "var2", "var3", "mw", "lw"), "bi"),
+    **{"Ew": "biw", "Qlin": "bHic", "Klin": "bKjc", "Vlin": "bKje", "Qlinx": "bHic", "Klinx": "bKtc", "Vlinx": "bKte"},
+    **{"Qx": "bHic", "Kx": "bKtc", "Vx": "bKte", "Ox": "bHie", "mx": "bHi", "lx": "bHi", "Dx": "bHi"},
+    **dict.fromkeys(("Rx", "Sx", "Ex"), "bHit"),
     **dict.fromkeys(("Th", "Tha", "Thb"), "c"),
     **dict.fromkeys(("CQ", "SQ"), "ic"),
     **dict.fromkeys(("CK", "SK"), "jc"),
@@ -134,6 +171,7 @@ RESERVED = (
 INPUT_FIELDS = frozenset(
     {"query", "key", "value", "x", "memory", "embedding", "tokens", "w_q", "w_k", "w_v", "w_o", "attn_mask", "bias"}
     | {"alibi_slopes", "sinks", "doc", "doc_q", "doc_k", "key_lengths", "dropout_mask", "dropout_p", "grad_out", "grad_lse"}
+    | {"grad_logits", "grad_next_word"}
     | {row.field for row in DECLARED}
 )
 

@@ -11,6 +11,7 @@ from symattn.axes import Array, carried
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, InputValueError, ShapeError
 from symattn.fields import BY_LETTER
+from symattn.indexed import size
 from symattn.numbers import exact_array
 from symattn.program import Program
 from symattn.sources import Sources
@@ -102,15 +103,18 @@ def others(d: Definition, arrays: Mapping[str, Array], sources: Sources, inputs:
 
 def seeds(program: Program, arrays: Mapping[str, Array], sources: Sources, inputs: dict[str, Array]) -> None:
     """The gradients of the outputs, where they are given."""
-    b, heads, n, _ = sources.full
-    for field, letter in (("grad_out", program.outputs[0]), ("grad_lse", "L")):
+    known = {size(k): v for k, v in sources.sizes.items()}
+    leading = {"b": sources.sizes.get("B", 1), "H": sources.axes.heads, "K": sources.axes.kv_heads}
+    for letter in program.outputs:
+        field = "grad_" + BY_LETTER[letter].field
         if field not in arrays:
             continue
         x, roles = arrays[field], BY_LETTER[letter].axes
-        width = sources.sizes.get("dout", sources.sizes["dv"])
-        shape = {"bHie": (b, heads, n, sources.sizes["dv"]), "bif": (b, n, width), "bHi": (b, heads, n)}[roles]
+        first = [leading[a] for a in roles if a in leading]
+        own = program.shapes[letter][len(program.shapes[letter]) - len(roles) + len(first) :]
+        shape = (*first, *(int(k.xreplace(known)) for k in own))
         if not sources.axes.batch:
-            x = x.reshape(1, *x.shape) if roles == "bif" else x.reshape(1, 1, *x.shape)
+            x = x.reshape((1,) * (len(roles) - x.ndim) + x.shape)
         elif roles == "bHie" and sources.layout == "bshd" and x.ndim == 4:
             x = np.swapaxes(x, 1, 2)
         if x.shape != shape:

@@ -28,9 +28,9 @@ class Sources:
 
     @property
     def full(self) -> tuple[int, int, int, int]:
-        """(B, H, n, m)."""
+        """(B, H, n, m), where m is the number of keys that masks are about: in a decoder layer those of its self-attention."""
         s = self.sizes
-        return s["B"], self.axes.heads, s["n"], s["m"]
+        return s["B"], self.axes.heads, s["n"], s["n" if forms.get(self.definition.form).memory else "m"]
 
 
 def as_array(name: str, x: Any) -> Array:
@@ -70,7 +70,7 @@ def sources_of(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sourc
         "x": ("x", "w_q", "w_k", "w_v"),
         "tokens": ("tokens", "embedding", "w_q", "w_k", "w_v"),
     }
-    names = needed[d.start] + (("memory",) if d.cross else ()) + (("w_o",) if d.output_projection else ())
+    names = needed[d.start] + (("memory",) if d.cross or forms.get(d.form).memory else ()) + (("w_o",) if d.output_projection else ())
     missing = [n for n in names if n not in arrays]
     if missing:
         raise InputValueError(f"missing: {', '.join(missing)}; this definition starts from {', '.join(names)}")
@@ -85,6 +85,10 @@ def sources_of(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sourc
         wo = wo.reshape(heads, dv, -1)
     if wo.ndim != 3 or wo.shape[:2] != (heads, dv):
         raise ShapeError(f"w_o has shape {arrays['w_o'].shape}, needed is (H, dv, dout) = ({heads}, {dv}, ..) or (H*dv, dout)")
+    if sources.sizes.get("dmodel") != wo.shape[2] and "dout" not in {str(s) for s in d.program().sizes}:
+        raise ShapeError(
+            f"w_o has shape {arrays['w_o'].shape}: it must lead back to the width of X, dmodel = {sources.sizes['dmodel']}"
+        )
     inputs = {**sources.inputs, "WO": sources.axes.into(wo, "Hef")}
     return Sources(sources.definition, sources.axes, inputs, {**sources.sizes, "dout": wo.shape[2]}, layout)
 
@@ -108,7 +112,7 @@ def _own(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sources:
     d = _heads(d, heads, kv_heads)
     axes = Axes(heads, kv_heads, batch, d.grouping == "tiled")
     sizes = _sizes(axes)
-    inputs = declared.take(d.program(batch=batch), forms.get(d.form).sources, arrays, axes, sizes)
+    inputs = declared.take(d.program(batch=batch), forms.get(d.form).sources, arrays, axes, sizes, layout)
     sizes.setdefault("B", 1)
     sizes.setdefault("m", sizes.get("n", 1))
     return Sources(d, axes, inputs, sizes, layout)
@@ -165,12 +169,18 @@ def _projected(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sourc
             raise ShapeError(f"memory has shape {memory.shape}, needed is ({f'{x.shape[0]}, ' if batch else ''}m, dmemory)")
         inputs["C"] = memory
         m, memory_width = memory.shape[-2], memory.shape[-1]
+    key_width = memory_width if d.cross else width
     wq, heads = _weight("w_q", arrays["w_q"], width, d.heads)
-    wk, kv_heads = _weight("w_k", arrays["w_k"], memory_width, d.kv_heads)
-    wv, _ = _weight("w_v", arrays["w_v"], memory_width, kv_heads)
+    wk, kv_heads = _weight("w_k", arrays["w_k"], key_width, d.kv_heads)
+    wv, _ = _weight("w_v", arrays["w_v"], key_width, kv_heads)
     if wq.shape[2] != wk.shape[2]:
         raise ShapeError(f"w_q makes queries of {wq.shape[2]} channels and w_k keys of {wk.shape[2]}")
     d = _heads(d, heads, kv_heads)
+    if d.next_word and not d.output_projection and wv.shape[2] != width:
+        raise ShapeError(
+            f"w_v makes values of {wv.shape[2]} channels, and the rows of the embedding have {width}: next_word=True compares them; "
+            "set output_projection=True, or give a w_v of that width"
+        )
     axes = Axes(heads, kv_heads, batch, d.grouping == "tiled")
     inputs |= {"WQ": axes.into(wq, "Hac"), "WK": axes.into(wk, "Kac"), "WV": axes.into(wv, "Kae")}
     sizes = _sizes(

@@ -121,13 +121,13 @@ def _called(s: Statement, names: dict[str, str], indices: dict[sp.Symbol, sp.Sym
 def feed_forward(b: Builder, source: str) -> Tensor:
     """``FF``: two linear maps with biases, a function of every element between them."""
     a, f, z = b.at["a"], b.at["f"], b.at.sized("z", size("dff"))
-    wide = b.add(rows(b, "H0", z), rows(b, source, a) * tensor("Wff1", a, z), a, aux=True)
+    wide = b.add(rows(b, "H1lin", z), rows(b, source, a) * tensor("Wff1", a, z), a, aux=True)
     wide = b.add(rows(b, "H1", z), wide + tensor("bff1", z))
     if b.d.activation == "relu":
         bent = b.add(rows(b, "H2", z), wide, where=sp.Gt(wide, 0))
     else:
         bent = b.add(rows(b, "H2", z), wide * (1 + sp.erf(wide / sp.sqrt(2))) / 2)
-    narrow = b.add(rows(b, "FFw", f), bent * tensor("Wff2", z, f), z, aux=True)
+    narrow = b.add(rows(b, "FFlin", f), bent * tensor("Wff2", z, f), z, aux=True)
     return b.add(rows(b, "FF", f), narrow + tensor("bff2", f))
 
 

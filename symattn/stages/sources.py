@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from symattn.building import Builder
-from symattn.indexed import Tensor, size, tensor
+from symattn.indexed import Tensor, name_of, size, tensor
 
 
 def sources(b: Builder) -> None:
@@ -54,5 +54,5 @@ def biased(b: Builder, target: Tensor, expr: sp.Expr, *over: sp.Symbol, shift: T
     """A projection, with a vector added to every row where the definition has ``projection_bias``."""
     if not b.d.projection_bias:
         return b.add(target, expr, *over)
-    name = str(target.base.label) + "w"
+    name = name_of(target) + "lin"
     return b.add(target, b.add(tensor(name, *target.indices), expr, *over, aux=True) + shift)
