@@ -60,8 +60,11 @@ def shifts(program: Program, claimed: Collection[str]) -> dict[str, Shift] | Non
     """The shift of every tensor that the claimed ones scale or shift; None where they do something else to one."""
     work = _Shifting(frozenset(claimed))
     for group in program.groups():
-        guesses = {s.name: work.guess(s, {x.name for x in group}) for s in group} if group[0].scan is not None else {}
-        work.known |= {n: g for n, g in guesses.items() if g is not None}
+        guesses: dict[str, Shift | None] = {}
+        for s in group if group[0].scan is not None else ():
+            guess = guesses[s.name] = work.guess(s, {x.name for x in group} - guesses.keys())
+            if guess is not None:
+                work.known[s.name] = guess
         for s in group:
             got = work.of(s)
             if isinstance(got, str) or (s.name in guesses and got != guesses[s.name]):
@@ -79,7 +82,7 @@ class _Shifting:
     known: dict[str, Shift] = field(default_factory=dict)
 
     def guess(self, s: Statement, group: set[str]) -> Shift | None:
-        """What the terms of a scan's statement that do not read the scan say."""
+        """What the terms of a scan's statement that read nothing of ``group`` say: those tensors have no guess yet."""
         terms = [t for t in sp.Add.make_args(sp.expand(s.expr)) if not {name_of(x) for x in reads(t)} & group]
         found = self.of(Statement(s.target, sp.Add(*terms), s.over, s.reduce, s.where)) if terms else None
         return found if isinstance(found, Shift) else None

@@ -6,7 +6,8 @@
 * ``L[i] = m[i] + log(l[i])``: where ``l`` is 0 the output has no value, and its incoming gradient is taken to be 0.
 * A read ``x[t - 1] where t >= 1``: then ``t - 1`` is in range.
 
-No fact knows a tensor's name.
+No fact knows a tensor's name. Statements of a scan give no facts: what they define is 0 beyond the ends, where their equations do
+not hold.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ def supports(program: Program) -> dict[str, Support]:
     out: dict[str, Support] = {}
     dims = dict(program.dims)
     for s in program:
+        if s.scan is not None:
+            continue
         conditions = normal_conditions(s.where, dims)
         if conditions is None:
             out[s.name] = Support(s.indices, (sp.false,))
@@ -97,7 +100,11 @@ def _of_seeds(program: Program, known: Mapping[str, Support], seeds: Mapping[str
 def sums(program: Program, opaque: Iterable[str]) -> tuple[Contraction, ...]:
     """The sums that opaque tensors name, directly or as the only sum in ``total = sum + rest``."""
     held = frozenset(opaque)
-    out = [_sum(s, s.target) for s in program if s.name in held and s.over and s.reduce == "sum" and not s.range_only]
+    out = [
+        _sum(s, s.target)
+        for s in program
+        if s.name in held and s.over and s.reduce == "sum" and not s.range_only and s.scan is None
+    ]
     for t in _totals(program, held):
         back = dict(zip(subscripts_of(t.read), t.sum.indices, strict=True))
         out.append(_sum(t.sum, ((t.user.target - t.rest) / t.slope).xreplace(back)))
@@ -118,10 +125,10 @@ class _Total:
 def _totals(program: Program, held: frozenset[str]) -> Iterator[_Total]:
     """The opaque tensors that are a sum and something else."""
     for s in program:
-        if not s.over or s.reduce != "sum" or s.range_only or s.name in held:
+        if not s.over or s.reduce != "sum" or s.range_only or s.scan is not None or s.name in held:
             continue
         for u in program.users(s.name):
-            if u.name not in held or u.over or u.range_only or u.where != sp.true:
+            if u.name not in held or u.over or u.range_only or u.scan is not None or u.where != sp.true:
                 continue
             for x in u.reads:
                 if name_of(x) != s.name or sorted(map(str, subscripts_of(x))) != sorted(map(str, u.indices)):
@@ -157,8 +164,9 @@ def _ranges(program: Program) -> list[tuple[sp.Expr, sp.Expr, frozenset[sp.Basic
         if where is None:
             continue
         for x in all_reads(s.expr):
-            for a, n in zip(subscripts_of(x), program.shapes[name_of(x)], strict=True):
-                if a not in program.dims and not a.is_Integer:
+            scan = program.scan_axes.get(name_of(x))
+            for k, (a, n) in enumerate(zip(subscripts_of(x), program.shapes[name_of(x)], strict=True)):
+                if a not in program.dims and not a.is_Integer and k != scan:
                     out[a, n, where] = None
     return list(out)
 

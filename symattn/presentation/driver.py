@@ -88,7 +88,7 @@ def apply_rules(listing: Listing, rules: Sequence[Rule]) -> tuple[Listing, tuple
 def _first(listing: Listing, rule: Rule, seen: set[tuple[Statement, ...]], steps: list[Step]) -> Listing | None:
     """The first proposal of a rule that stands; those that do not are recorded and not tried again."""
     for proposal in rule.propose(listing):
-        if proposal.derived in seen:
+        if proposal.derived in seen or not _scans_kept(listing, proposal):
             continue
         seen.add(proposal.derived)
         status = verdict(listing.full(), proposal.full(), listing.outputs)
@@ -96,6 +96,12 @@ def _first(listing: Listing, rule: Rule, seen: set[tuple[Statement, ...]], steps
         if status != DROPPED:
             return proposal
     return None
+
+
+def _scans_kept(listing: Listing, proposal: Listing) -> bool:
+    """Whether the scan groups of a list are as they were, those apart that nothing reads any more."""
+    left = iter(listing.scans)
+    return all(any(group == other for other in left) for group in proposal.scans)
 
 
 def refold(presented: Presented) -> Presented:

@@ -15,6 +15,7 @@ import sympy as sp
 from symattn.errors import ProgramError
 from symattn.presentation.scalars import renaming, replace_reads, tidy
 from symattn.program import Program, Statement, conjuncts, name_of, reads
+from symattn.scans import grouped, kept_apart
 
 __all__ = ["Listing", "in_order", "names_read"]
 
@@ -127,11 +128,16 @@ class Listing:
             }
         )
 
+    @cached_property
+    def scans(self) -> tuple[tuple[Statement, ...], ...]:
+        """The scan groups of the derived list: rules leave them as they are."""
+        return tuple(group for group in grouped(self.derived) if group[0].scan is not None)
+
     def full(self) -> Program:
         """Forward and derived statements as one program."""
         used = {n for s in (*self.program, *self.derived) for n in (s.name, *s.needs)}
         return Program(
-            (*self.program, *self.derived),
+            kept_apart((*self.program.groups(), *grouped(self.derived))),
             self.program.dims,
             self.outputs,
             {k: v for k, v in self.program.shapes.items() if k in used},
@@ -141,23 +147,26 @@ class Listing:
 def in_order(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     """The statements in an order in which each is defined before it is read; the given order where that is free.
 
+    A scan group stays whole and in its own order.
+
     Raises
     ------
     ProgramError
         When they read each other in a circle.
     """
-    todo = list(statements)
-    made = {s.name for s in todo}
-    out: list[Statement] = []
+    todo = list(grouped(statements))
+    made = {s.name for group in todo for s in group}
+    out: list[tuple[Statement, ...]] = []
     seen: set[str] = set()
     while todo:
-        ready = next((s for s in todo if s.needs & made <= seen), None)
+        ready = next((g for g in todo if {n for s in g for n in s.needs} & made <= seen | {s.name for s in g}), None)
         if ready is None:
-            raise ProgramError(f"these statements read each other in a circle: {', '.join(s.name for s in todo)}")
+            circle = ", ".join(s.name for group in todo for s in group)
+            raise ProgramError(f"these statements read each other in a circle: {circle}")
         todo.remove(ready)
         out.append(ready)
-        seen.add(ready.name)
-    return tuple(out)
+        seen |= {s.name for s in ready}
+    return kept_apart(out)
 
 
 def is_scalar_multiple(expr: sp.Expr) -> bool:

@@ -4,7 +4,8 @@
 list's own helpers then have. If these values satisfy every equation of the new list, they are the values that the new list
 gives, since its equations determine them one after the other. So each statement that changed is proved by itself: the tensor,
 spelled out by the old equations, equals the new expression, spelled out by the old equations and those of new helpers. Names in
-common need not be spelled out, which keeps the proofs small; where that is not enough more of them are.
+common need not be spelled out, which keeps the proofs small; where that is not enough more of them are. The equations of a scan
+determine its tensors step by step; those stay names, and no scan is made, dissolved or turned around.
 
 **Side conditions.** The proof is of formal identities: a divisor is not 0 where its quotient is read.
 """
@@ -82,7 +83,7 @@ def proved(old: Sequence[Statement], new: Sequence[Statement], program: Program)
     before, after = {s.name: s for s in old}, {s.name: s for s in new}
     common = frozenset(before) & frozenset(after)
     everything = [*old, *(s for s in new if s.name not in common)]
-    logs = [s for s in everything if not s.over and s.where == sp.true and s.expr.has(sp.log)]
+    logs = [s for s in everything if not s.over and s.scan is None and s.where == sp.true and s.expr.has(sp.log)]
     everything = [_logarithms_met(s, logs) for s in everything]
     return all(
         _same(_logarithms_met(before[n], logs), _logarithms_met(after[n], logs), everything, common, program)
@@ -104,7 +105,7 @@ def _logarithms_met(s: Statement, logs: Sequence[Statement]) -> Statement:
 
 
 def _same(a: Statement, b: Statement, everything: list[Statement], common: frozenset[str], program: Program) -> bool:
-    if a.indices != b.indices or any(s.over and s.reduce != "sum" for s in (a, b)):
+    if a.indices != b.indices or a.scan != b.scan or any(s.over and s.reduce != "sum" for s in (a, b)):
         return False
     for opaque in _opaque(everything, common, a, b):
         if NormalForm(everything, program.dims, opaque=opaque, limit=_TERMS).equal(_defined(a), _defined(b)):

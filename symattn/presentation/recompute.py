@@ -136,7 +136,7 @@ class _Copies:
         if name not in self.forward:
             return False
         s = self.forward[name]
-        if s.over and s.reduce != "sum":
+        if s.scan is not None or (s.over and s.reduce != "sum"):
             return False
         if any(s.target == x.lse for x in self.saved):
             return False

@@ -15,7 +15,8 @@ import sympy as sp
 
 from symattn.presentation.listing import Listing, is_scalar_multiple
 from symattn.presentation.scalars import coefficient, factors, matches, renaming, replace_reads, tidy
-from symattn.program import Statement, integer_symbols, name_of, reads, subscripts_of, tensor
+from symattn.program import Statement, integer_symbols, name_of, needed, reads, subscripts_of, tensor
+from symattn.scans import grouped
 
 __all__ = ["REFOLD", "RULES", "Rule"]
 
@@ -79,13 +80,9 @@ def _unreduced(listing: Listing) -> Iterator[Statement]:
 
 def drop_unread(listing: Listing) -> Iterator[Listing]:
     """Leave out the statements that no output depends on."""
-    wanted, kept = set(listing.outputs), []
-    for s in reversed(listing.derived):
-        if s.name in wanted:
-            kept.append(s)
-            wanted |= s.needs
+    kept = needed(grouped(listing.derived), listing.outputs)
     if len(kept) < len(listing.derived):
-        yield listing.with_derived(kept[::-1])
+        yield listing.with_derived(kept)
 
 
 def name_functions(listing: Listing) -> Iterator[Listing]:

@@ -282,3 +282,24 @@ def select(mask: Array, kept: Box, other: float = 0.0) -> Box:
         own=np.where(mask, kept.own, 0.0),
         nonneg=kept.nonneg and other >= 0,
     )
+
+
+def zeros(shape: Sequence[int]) -> Box:
+    """A box of exact zeros, to be filled by :func:`placed`."""
+    return Box(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape), nonneg=True)
+
+
+def placed(whole: Box, part: Box, place: tuple[Any, ...], first: bool) -> Box:
+    """The box with another one put at ``place`` of its arrays, in place; its marks hold for both, zeros apart (``first``)."""
+    for name in ("value", "bound", "low", "own"):
+        getattr(whole, name)[place] = getattr(part, name)
+    held = part.held if first else whole.held
+    if held is not None and held != part.held:
+        held = None if part.held is None else part.held if fits(held, part.held) else held if fits(part.held, held) else "float64"
+    return replace(
+        whole,
+        nonneg=whole.nonneg and part.nonneg,
+        held=held,
+        gauge=whole.gauge or part.gauge,
+        rescalings=max(whole.rescalings, part.rescalings),
+    )

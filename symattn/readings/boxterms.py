@@ -86,7 +86,8 @@ class Terms:
     def _symbol(self, e: sp.Symbol) -> Box:
         if e in self._grid:
             return bx.exactly(self._grid[e], index=True)
-        return bx.exactly(self._full(self.known.sizes[e]), index=True) if e.is_integer else self._read(e)
+        value = self.known.subscripts.steps.get(e, self.known.sizes.get(e))
+        return self._read(e) if value is None else bx.exactly(self._full(value), index=True)
 
     def _full(self, x: float) -> Array:
         return np.full((1,) * len(self.axes), float(x))
@@ -109,6 +110,9 @@ class Terms:
             b = b.map(lambda a: np.reshape(a[where], np.broadcast_shapes(np.shape(a[where]), shape)))
             if bad is not None:
                 b = replace(bx.select(~bad, b, np.nan), nonneg=b.nonneg)
+            past = self.known.subscripts.beyond(x, self.known.boxes[name_of(x)].value.shape, self._grid)
+            if past is not None:
+                b = bx.select(~past, b)
         if b.gauge and not self._in_exponent:
             more = self.known.arithmetic.shift_roundings * self.unit.u * np.where(np.isfinite(b.value), b.size, 0.0)
             b = replace(b, bound=b.bound + more, rescalings=0)

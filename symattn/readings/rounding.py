@@ -32,7 +32,8 @@ roundings as there are additions with two operands that are not 0, plus its prod
 is taken; hence ``gamma_r sum |terms|``. Points outside ``where`` contribute exact zeros. The rescalings of an online softmax
 multiply a weight by further exponentials of differences of running maxima; these are monotone, so the differences telescope to
 that of the list and only the error of exp is repeated. A row maximum that the kernel used is ``t = k`` by definition, within the
-radius of what it is a maximum of; that distance is part of ``own``, so all sizes below contain it. Nothing is linearised.
+radius of what it is a maximum of; that distance is part of ``own``, so all sizes below contain it. Nothing is linearised. The
+steps of a scan are statements one after the other, and a tensor of a scan is exactly 0 beyond its ends.
 
 The evaluation itself is float64: ``own`` follows the same rules with u = 2^-53 for v, every size contains it, and
 radii are rounded outward after every operation, so the bounds hold for float64 kernels too.
@@ -59,6 +60,7 @@ from symattn.readings.boxes import Array, Box, Unit
 from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, gamma, sum_of_products
 from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, unknown
 from symattn.readings.sizes import check_names, find_sizes, size_value
+from symattn.readings.steps import at_step, place_of, walk
 from symattn.readings.subscripts import Subscripts
 
 __all__ = ["Box", "evaluate"]
@@ -115,15 +117,21 @@ def evaluate(
     check_names(program, inputs)
     given = {name: _as_array(x) for name, x in inputs.items()}
     numbers = find_sizes(program, {n: a.shape for n, a in given.items()}, sizes)
-    every: dict[sp.Symbol, int] = {**numbers, **{a: size_value(s, numbers) for a, s in program.dims.items()}}
+    every: dict[sp.Symbol, int] = {
+        **numbers,
+        **{a: size_value(s, numbers) for a, s in program.dims.items() if s.free_symbols <= numbers.keys()},
+    }
     integers = {n: a.astype(np.int64) for n, a in given.items() if a.dtype.kind in "iub"}
-    known = Known({}, every, arithmetic, Subscripts(integers.get, numbers))
+    known = Known({}, every, arithmetic, Subscripts(integers.get, numbers, scans=program.scan_axes))
     for name, a in given.items():
         known.boxes[name] = _input(a, (input_errors or {}).get(name))
     reading = _Reading(program, known)
     with np.errstate(all="ignore"):
-        for s in sorted(program.statements, key=lambda s: not _early(program, s)):
-            known.boxes[s.name] = reading.statement(s)
+        for group in sorted(program.groups(), key=lambda group: not _early(program, group[0])):
+            if group[0].scan is not None:
+                reading.scanned(group)
+            else:
+                known.boxes[group[0].name] = reading.statement(group[0])
     return {n: known.boxes[n] for n in (*given, *(s.name for s in program.statements))}
 
 
@@ -186,6 +194,19 @@ class _Reading:
             b = bx.select(keep, b, -np.inf if s.over and s.reduce == "max" else 1.0 if s.over and s.reduce == "prod" else 0.0)
         b = unknown(b, doubtful(masks, s.indices, (), self.known))
         return self._gauge(s, b) if s.range_only else self._store(s, b)
+
+    def scanned(self, group: tuple[Statement, ...]) -> None:
+        """A scan group, step by step; what the boxes of a step say in one word holds for all steps so far."""
+        scan = group[0].scan
+        assert scan is not None
+        known = self.known
+        parts = [at_step(s) for s in group]
+        known.boxes.update({s.name: bx.zeros([known.sizes[a] for a in s.indices]) for s in group})
+        for turn, k in enumerate(walk(group, known.sizes[scan.index])):
+            known.subscripts.steps[scan.index] = k
+            for s, part in zip(group, parts, strict=True):
+                known.boxes[s.name] = bx.placed(known.boxes[s.name], self.statement(part), place_of(s, k), turn == 0)
+        del known.subscripts.steps[scan.index]
 
     def _spread(self, b: Box, axes: Axes) -> Box:
         shape = [self.known.sizes[x] for x in axes]
@@ -275,7 +296,8 @@ class _Reading:
         a = self.known.arithmetic
         finite = np.isfinite(b.value)
         own = (b.own + np.where(finite, b.bound + a.stale, 0.0)) * bx.UP
-        again = b.rescalings + (0 if s.over or a.tile is None else 1)
+        running = self.program[s.name].scan is not None  # its rescalings are in the list
+        again = b.rescalings + (0 if s.over or a.tile is None or running else 1)
         low = np.maximum(np.abs(b.value) - own, 0.0)
         return Box(b.value, np.zeros_like(own), low, own, held=b.held, gauge=True, rescalings=again)
 
