@@ -45,6 +45,10 @@ def refuse_combinations(d: Definition, refuse: Callable[[object, str], None]) ->
         d.forgetting and d.prefix is not None,
         "forgetting decays a key on the way to a later query, and the keys of a prefix may come after it: leave one of them out",
     )
+    refuse(
+        d.head_norm_eps != type(d).__dataclass_fields__["head_norm_eps"].default and not d.head_norm,
+        "head_norm_eps belongs to a norm: set head_norm",
+    )
     asked = {
         "normalizer": d.normalizer not in ("softmax",),
         "differential": d.differential,
@@ -92,6 +96,11 @@ def weights_in_words(d: Definition) -> dict[str, str]:
     if d.head_mixing is not None:
         what = {"scores": "final scores", "weights": "weights", "both": "final scores and weights"}[d.head_mixing]
         words["head_mixing"] = f"{what} mixed from head (row) to head (column); the mask holds after the scores are mixed"
+    if d.head_norm:
+        words["head_norm"] = (
+            f"every head's output over its root mean square (eps {d.head_norm_eps} under the root), times a weight per channel"
+            + (" and 1 - lambda_init" if d.differential else "")
+        )
     if d.output_gate:
         gate = "a given gate" if d.start == "qkv" else "X W_g"
         words["output_gate"] = f"the output is multiplied by the sigmoid of {gate}, before W_O"

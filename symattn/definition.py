@@ -125,6 +125,9 @@ class Definition:
         Scores, weights or both are mixed across heads; scores are convolved over (cq, ck) queries and keys.
     output_gate
         The output is multiplied by the sigmoid of a gate.
+    head_norm, head_norm_eps
+        The output of every head is divided by its root mean square, with ``eps`` under the root, and multiplied by a learned
+        weight per channel; of a differential map by ``1 - lambda_init`` too.
     layer_norm, layer_norm_eps, activation
         Of a layer form: norm after (``"post"``) or before each block, what stands under its root beside the variance, and the
         function between the two linear maps, ``"relu"`` or ``"gelu"`` (by the error function).
@@ -221,6 +224,8 @@ class Definition:
     head_mixing: str | None = None
     multi_token: tuple[int, int] | None = None
     output_gate: bool = False
+    head_norm: bool = False
+    head_norm_eps: Fraction | str = Fraction(1, 100_000)
     layer_norm: str = "post"
     layer_norm_eps: Fraction | str = Fraction(1, 100_000)
     activation: str = "relu"
@@ -316,7 +321,7 @@ class Definition:
         for e in (self.score, self.mask, self.scale, self.rope_frequencies, self.rope_amplitude, self.feature):
             if isinstance(e, sp.Basic):
                 found |= set(parameters_of(e))
-        found |= {x for x in (self.softcap, self.prefix, self.dropout_p, self.qk_norm_eps, self.layer_norm_eps) if isinstance(x, str)}
+        found |= {x for x in (self.softcap, self.prefix, self.dropout_p, self.qk_norm_eps, self.layer_norm_eps, self.head_norm_eps) if isinstance(x, str)}
         return tuple(sorted(found))
 
     @property

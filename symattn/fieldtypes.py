@@ -75,6 +75,8 @@ class FieldValues(TypedDict, total=False):
     head_mixing: Words
     multi_token: str | Sequence[int] | None
     output_gate: Flag
+    head_norm: Flag
+    head_norm_eps: Number
     layer_norm: str
     layer_norm_eps: Number
     activation: str

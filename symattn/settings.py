@@ -339,6 +339,8 @@ READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "head_mixing": choice,
     "multi_token": extents,
     "output_gate": flag,
+    "head_norm": flag,
+    "head_norm_eps": positive,
     "layer_norm": choice,
     "layer_norm_eps": positive,
     "activation": choice,

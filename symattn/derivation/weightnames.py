@@ -29,6 +29,17 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     ),
     "logf": ("Logarithms of the forget gates", "Logarithms of the forget gates", "A gate is a sigmoid: 0 forgets, 1 keeps."),
     "decay": ("Decay", "Decay", "What the gates between key and query leave of the key, as a logarithm."),
+    "Oh": (
+        "Context vector before the norm",
+        "Context vectors before the norm",
+        "The sum of the value rows, each multiplied by its weight.",
+    ),
+    "Osq": ("Squared length of the output", "Squared lengths of the outputs", "The sum of the squares of its channels."),
+    "rms": (
+        "Root mean square",
+        "Root mean squares",
+        "What the output of a head is divided by, so that all heads speak equally loud.",
+    ),
     "og": ("Gates", "Gates", "Which channels of its output a position lets through."),
     "Og": (
         "Context vector before the gate",
@@ -52,6 +63,7 @@ INPUTS: Mapping[str, str] = {
     "mixP": "matrix that mixes the weights",
     "kern": "kernel of the scores",
     "fg": "forget gates' logits",
+    "gO": "weights of the outputs' norm",
     "og": "gate's logits",
     "WG": "gate weights",
 }

@@ -6,7 +6,7 @@ from symattn.building import Builder
 from symattn.forms import algorithms
 from symattn.forms.form import Form
 from symattn.indexed import name_of
-from symattn.stages.gates import gated
+from symattn.stages.gates import gated, normed
 from symattn.stages.maps import attention_map
 from symattn.stages.normalizers import log_sum_exp
 from symattn.stages.sources import sources
@@ -22,7 +22,7 @@ def build(b: Builder) -> tuple[str, ...]:
         out = weighted_sum(b, dropped(b, attention_map(b)))
     else:
         out = algorithms.attended(b)
-    out = gated(b, out)
+    out = gated(b, normed(b, out))
     log_sum_exp(b)
     out = projected(b, out)
     further = next_word(b, out)

@@ -71,7 +71,10 @@ def _piecewise(*branches: tuple[Callable[[], Any], Callable[[], Any]]) -> Any:
 
 INTEGERS = Namespace(
     {
-        **{name: _refuse(name) for name in ("sqrt", "exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "erf", "sigmoid", "pi", "step")},
+        **{
+            name: _refuse(name)
+            for name in ("sqrt", "exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "erf", "sigmoid", "pi", "step")
+        },
         "rational": lambda p, q: p if q == 1 else Fraction(p, q),
         "infinity": lambda sign: sign * math.inf,
         "div": _divide,

@@ -1,6 +1,8 @@
-"""Gates: what is forgotten of a key on the way to a query, and the gate that the output passes."""
+"""Gates and norms: what is forgotten of a key on the way to a query, and what the output of a head passes."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -8,6 +10,9 @@ from symattn.building import Builder
 from symattn.functions import sigmoid
 from symattn.indexed import Tensor, tensor
 from symattn.keep import offset
+
+if TYPE_CHECKING:
+    from symattn.definition import Definition
 
 
 def forgotten(b: Builder) -> sp.Expr:
@@ -24,8 +29,30 @@ def forgotten(b: Builder) -> sp.Expr:
     return b.add(at.given("decay", "bhij"), log.xreplace({j: between}), between, where=passed)
 
 
+def afterwards(d: Definition) -> tuple[str, ...]:
+    """The names of the output on its way from the weighted sum of the values to ``O``: one more for a norm and for a gate.
+
+    >>> from symattn.definition import Definition
+    >>> afterwards(Definition()), afterwards(Definition(head_norm=True, output_gate=True))
+    (('O',), ('Oh', 'Og', 'O'))
+    """
+    return (*(("Oh",) if d.head_norm else ()), *(("Og",) if d.output_gate else ()), "O")
+
+
+def normed(b: Builder, out: Tensor) -> Tensor:
+    """The output of every head over its root mean square, times a weight per channel; ``out`` where it is not normed."""
+    d, at = b.d, b.at
+    if not d.head_norm:
+        return out
+    e = at["e"]
+    squares = b.add(at.query("Osq"), out**2, e, aux=True)
+    norm = b.add(at.query("rms"), sp.sqrt(squares / at.size_of("e") + b.parameters.number(d.head_norm_eps)))
+    scale = 1 - tensor("lam0") if d.differential else sp.S.One
+    return b.add(at.query(afterwards(d)[1], e), scale * tensor("gO", e) * out / norm)
+
+
 def gated(b: Builder, out: Tensor) -> Tensor:
-    """``O``, the output times the sigmoid of a gate: given, or a projection of the queries' source."""
+    """``O``, the output times the sigmoid of a gate, given or a projection of the queries' source; ``out`` without a gate."""
     if not b.d.output_gate:
         return out
     at, e = b.at, b.at["e"]

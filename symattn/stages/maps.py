@@ -13,9 +13,10 @@ from symattn.stages.scores import scores
 
 def attention_map(b: Builder) -> Tensor:
     """The weights by which the values are summed."""
+    second = b.second()  # before the first map changes what stands for the queries and keys
     p = _single(b)
     if b.d.differential:
-        p = b.masked(b.at.score("Pm"), p - _lambda(b) * _single(b.second()))
+        p = b.masked(b.at.score("Pm"), p - _lambda(b) * _single(second))
     return mixed(b, p, "Ph", "mixP", "weights")
 
 

@@ -93,7 +93,7 @@ def _support(b: Builder, z: Tensor, measure: Callable[[sp.Expr], sp.Expr]) -> sp
 
 
 def stick_breaking(b: Builder, z: Tensor) -> Tensor:
-    """``beta_ij`` of what the keys after j leave: ``beta_ij * prod over k > j of (1 - beta_ik)``, beta the sigmoid of the score."""
+    """``beta_ij * prod over k > j of (1 - beta_ik)``, beta the sigmoid of the score: a part of what the keys after j leave."""
     j, other = b.at["j"], b.at.twin("j")
     beta = b.masked(b.at.score("beta"), sigmoid(z))
     later = sp.And(b.where, b.where.xreplace({j: other}), sp.Gt(other, j))

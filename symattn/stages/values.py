@@ -9,6 +9,7 @@ import sympy as sp
 from symattn.building import Builder
 from symattn.indexed import Tensor, tensor
 from symattn.keep import keep
+from symattn.stages.gates import afterwards
 from symattn.stages.sources import biased
 
 
@@ -40,7 +41,7 @@ def or_for_empty_rows(b: Builder, write: Callable[[str], Tensor]) -> Tensor:
     d, at = b.d, b.at
     j, e = at["j"], at["e"]
     empty = d.empty_row in ("nan", "uniform") and b.where != sp.true
-    whole = "Og" if d.output_gate else "O"
+    whole = afterwards(d)[0]
     out = write("O0" if empty else whole)
     if not empty:
         return out
