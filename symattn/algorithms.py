@@ -19,7 +19,7 @@ from symattn.program import Program
 
 __all__ = ["BY_TILES", "EQUAL", "flash_list", "gradient_by_tiles", "plain"]
 
-EQUAL = ("O", "O0", "L")
+EQUAL = ("O", "O0", "Og", "L")
 """The tensors that an algorithm gives and a definition has, besides those that both make in the same words."""
 BY_TILES = ("online", "flash", "split", "ring")
 """The algorithms that have a gradient by tiles."""

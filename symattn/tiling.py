@@ -7,7 +7,7 @@ are visited in another order are a permutation of ``t`` on top of it. This is th
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import sympy as sp
@@ -104,6 +104,15 @@ class Tiles:
         moved = e.xreplace(held).xreplace({j: self.position})
         return moved.xreplace({held[x]: y for x, y in table.items()})
 
+    def along(self, s: Statement, cut: Mapping[str, int]) -> Tiles:
+        """The tiles of the bound index at which a statement reads what is cut, where that is another than j.
+
+        ``cut`` says which axis of a tensor was j.
+        """
+        at = {subscripts_of(x)[cut[name_of(x)]] for e in (s.expr, s.where) for x in all_reads(e) if name_of(x) in cut}
+        other = next(iter(at)) if len(at) == 1 else self.index
+        return replace(self, index=other) if other != self.index and other in s.over and self.places else self
+
     def target(self, x: Tensor) -> Tensor:
         """A tensor with the axes of the tile in place of j."""
         at: list[sp.Expr] = []
@@ -116,16 +125,18 @@ class Tiles:
         return (sp.floor(position / self.block), sp.Mod(position, self.block))[: len(self.axes)]
 
 
-def tiled(s: Statement, tiles: Tiles, cut: Collection[str]) -> Statement:
-    """A statement over j as one over the places of the tiles; ``cut`` names the tensors that have them already.
+def tiled(s: Statement, tiles: Tiles, cut: Mapping[str, int]) -> Statement:
+    """A statement over j as one over the places of the tiles.
 
-    A free j becomes the axes of the tile, a bound one is bound as both.
+    ``cut`` names the tensors that have the axes of the tiles already, and which of their axes was j. A free j becomes the axes of
+    the tile, a bound one is bound as both; so is another bound index at which they are read.
 
     >>> i, j, t, r, m = *sp.symbols("i j t r", integer=True), sp.Symbol("m", integer=True, positive=True)
     >>> row = Statement(tensor("l", i), tensor("E", i, j) * tensor("v", j), (j,), where=sp.Le(j, i))
-    >>> print(tiled(row, Tiles.of(j, t, r, 2, m), {"E"}))
-    l[i] = sum over t, r of E[i, t, r]*v[r + 2*t]   where r + 2*t <= i and r + 2*t < m
+    >>> print(tiled(row, Tiles.of(j, t, r, 2, m), {"E": 1}))
+    l[i] = sum over t, r of E[i, t, r]*v[r + 2*t]   where r + 2*t < m and r + 2*t <= i
     """
+    tiles = tiles.along(s, cut)
     j = tiles.index
     if j not in s.domain:
         return s

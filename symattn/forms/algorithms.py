@@ -92,10 +92,10 @@ def cut_scores(b: Builder, mark: int, z: Tensor, tiles: Tiles) -> Tensor:
     i, j = b.at["i"], tiles.index
     if tiles.axes == (j,):
         return z
-    cut = {s.name for s in b.statements[mark:] if {i, j} <= set(s.indices)}
+    cut = {s.name: s.indices.index(j) for s in b.statements[mark:] if {i, j} <= set(s.indices)}
     for k in range(mark, len(b.statements)):
         s = b.statements[k]
-        if s.name in cut or (s.needs & cut):
+        if s.name in cut or s.needs & cut.keys():
             if reads_apart(s, cut, j):
                 raise DefinitionError(
                     f"algorithm={b.d.algorithm!r} has the scores tile by tile, and {s.name} reads them at other keys, in `{s}`; "

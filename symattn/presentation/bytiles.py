@@ -69,7 +69,7 @@ def by_tiles(
     for n in sorted({n for s in own for n in s.needs} - known):
         if n in whole and n not in kept and not (n in forward and forward[n] == whole[n]):
             raise ProgramError(f"the gradient reads {n}, which an algorithm by tiles does not keep")
-    work = _ByTiles(whole, row, tiles, {s.name for s in own if {row, tiles.index} <= set(s.indices)}, walk)
+    work = _ByTiles(whole, row, tiles, {s.name: s.indices.index(tiles.index) for s in own if {row, tiles.index} <= set(s.indices)}, walk)
     for s in own:
         work.put(s)
     gradients = [o for o in whole.outputs if o not in outputs]
@@ -82,17 +82,19 @@ class _ByTiles:
     whole: Program
     row: sp.Symbol
     tiles: Tiles
-    cut: set[str]
+    cut: dict[str, int]
     walk: bool
     out: list[Statement] = field(default_factory=list)
 
     def put(self, s: Statement) -> None:
         """The statements that stand for one of the gradient."""
         j, outward = self.tiles.index, s.name in self.whole.outputs
-        if not (s.name in self.cut or s.needs & self.cut):
+        if not (s.name in self.cut or s.needs & self.cut.keys()):
             self.out.append(s)
             return
-        if j in s.over and self.row in s.indices and self.walk and s.reduce == "sum":
+        if self.tiles.along(s, self.cut) is not self.tiles:
+            self.out.append(tiled(s, self.tiles, self.cut))
+        elif j in s.over and self.row in s.indices and self.walk and s.reduce == "sum":
             self.added_up(s)
         elif j in s.indices and self.tiles.axes != (j,) and (self.row not in s.indices or outward):
             self.per_key(s)
@@ -126,7 +128,7 @@ class _ByTiles:
             at = subscripts_of(made.target)
             self.out.append(replace(made, target=tensor(s.name + "t", *at)))
             look = dict(zip(self.tiles.axes, self.tiles.tile_of(j), strict=True))
-            self.cut.discard(s.name)
+            self.cut.pop(s.name, None)
             self.out.append(Statement(s.target, self.out[-1].target.xreplace(look)))
             return
         self.out.append(self._at_places(s))

@@ -112,7 +112,7 @@ def _forward(w: Walk) -> Iterator[Part]:
     """Numerator and denominator of the algorithm and of the definition, compared across: shifts cancel."""
     p = w.program
     yield w.tiles_part()
-    name = "O0" if "O0" in p else "O"
+    name = next(n for n in ("O0", "Og", "O") if n in p)  # before what stands for empty rows, and before a gate
     out, l, m = p[name].target, p["l"].target, p["m"].target
     l_ref = w.star(l)
     split = w.definition.algorithm == "split"

@@ -329,11 +329,11 @@ def of_any_block(definition: Definition, program: Program | None) -> Definition:
 
 def cut_all(statements: Iterable[Statement], tiles: Tiles, row: sp.Symbol) -> Iterator[Statement]:
     """The statements over queries and keys of a list, over the places of the tiles."""
-    cut: set[str] = set()
+    cut: dict[str, int] = {}
     for s in statements:
         if {row, tiles.index} <= set(s.indices):
-            cut.add(s.name)
-        if tiles.axes != (tiles.index,) and (s.name in cut or s.needs & cut):
+            cut[s.name] = s.indices.index(tiles.index)
+        if tiles.places and (s.name in cut or s.needs & cut.keys()):
             yield tiled(s, tiles, cut)  # what sums over queries gets the axes of the tiles, and is read by no other as such
         else:
             yield s
