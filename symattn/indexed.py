@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import sympy as sp
@@ -15,6 +16,8 @@ import sympy as sp
 from symattn.errors import ProgramError
 
 Tensor: TypeAlias = "sp.Indexed | sp.Symbol"
+KEPT = 2**16
+"""How many expressions are remembered with what they read: programs are made again and again from mostly the same statements."""
 
 
 def index(name: str) -> sp.Symbol:
@@ -47,7 +50,7 @@ def tensor(name: str, *subscripts: sp.Expr | int) -> Tensor:
 
 def name_of(x: Tensor) -> str:
     """The name of the tensor that a read or a target names."""
-    return str(x.base.label) if isinstance(x, sp.Indexed) else str(x.name)
+    return str(x.args[0].name) if isinstance(x, sp.Indexed) else str(x.name)
 
 
 def subscripts_of(x: Tensor) -> tuple[sp.Expr, ...]:
@@ -73,6 +76,7 @@ def expression(e: Any) -> Any:
     raise ProgramError(f"an expression is made of SymPy objects and exact numbers, got {e!r} ({type(e).__name__})")
 
 
+@lru_cache(maxsize=KEPT)
 def reads(expr: sp.Basic) -> tuple[Tensor, ...]:
     """The tensors that an expression reads, outermost only: ``E[tok[p], c]`` counts, ``tok[p]`` inside it does not.
 
@@ -95,6 +99,7 @@ def reads(expr: sp.Basic) -> tuple[Tensor, ...]:
     return tuple(sorted(found, key=str))
 
 
+@lru_cache(maxsize=KEPT)
 def all_reads(expr: sp.Basic) -> tuple[Tensor, ...]:
     """Every tensor that an expression reads, those inside subscripts included."""
     found: dict[Tensor, None] = {}
@@ -107,6 +112,7 @@ def all_reads(expr: sp.Basic) -> tuple[Tensor, ...]:
     return tuple(sorted(found, key=str))
 
 
+@lru_cache(maxsize=KEPT)
 def integer_symbols(expr: sp.Basic) -> frozenset[sp.Symbol]:
     """The index and size symbols of an expression (labels of tensors are not among them)."""
     found: set[sp.Symbol] = set()
