@@ -68,8 +68,10 @@ def layer_norm(b: Builder, x: Tensor, k: int, name: str) -> Tensor:
     """Every row of ``x`` with mean 0 and variance 1, times a learned gain, plus a learned shift: the ``k``-th norm of the layer."""
     a = b.at["a"]
     mean = b.add(rows(b, f"mu{k}"), x / size("dmodel"), a, aux=True)
-    variance = b.add(rows(b, f"var{k}"), (x - mean) ** 2 / size("dmodel"), a, aux=True)
-    unit = (x - mean) / sp.sqrt(variance + b.parameters.number(b.d.layer_norm_eps))
+    deviation = b.add(rows(b, f"Dev{k}", a), x - mean)
+    variance = b.add(rows(b, f"var{k}"), deviation**2 / size("dmodel"), a, aux=True)
+    spread = b.add(rows(b, f"sd{k}"), sp.sqrt(variance + b.parameters.number(b.d.layer_norm_eps)), aux=True)
+    unit = b.add(rows(b, f"Unit{k}", a), deviation / spread)
     return b.add(rows(b, name, a), unit * tensor(f"gain{k}", a) + tensor(f"shift{k}", a))
 
 
