@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.theorems import gradients, softmax, symmetry
+from symattn.theorems import gradients, merging, softmax, symmetry
 from symattn.theorems.theorem import Theorem
 
 __all__ = ["FAMILIES", "THEOREMS", "get", "names"]
 
-FAMILIES: Mapping[str, tuple[Theorem, ...]] = {"Softmax": softmax.ROWS, "Gradients": gradients.ROWS, "Symmetry": symmetry.ROWS}
+FAMILIES: Mapping[str, tuple[Theorem, ...]] = {
+    "Softmax": softmax.ROWS,
+    "Gradients": gradients.ROWS,
+    "Symmetry": symmetry.ROWS,
+    "Algorithms and formulas": merging.ROWS,
+}
 """Family -> its theorems, in the order in which they are shown."""
 
 THEOREMS: Mapping[str, Theorem] = {row.name: row for rows in FAMILIES.values() for row in rows}

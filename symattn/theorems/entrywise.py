@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["algebraic", "equal_entries", "unrolled"]
 
-OPERATIONS = 4000
+OPERATIONS = 300
 """Entries with more operations than this are not tried."""
 
 

@@ -77,8 +77,8 @@ def _permuted(s: Subject, a: sp.Symbol, name: str) -> tuple[Beside, tuple[Statem
     pi = tensor(name, a)
     inputs = _moved_along(program, a, pi)
     copy = beside(program, inputs, shapes={name: (program.dims[a],)})
-    table = {t.target: t.expr for t in inputs}  # conditions read the inputs themselves, so that proofs see through them
-    listed = [replace(t, where=t.where.xreplace(table)) for t in copy.program]
+    table = {t.target: t.expr for t in inputs}  # where inputs are read with their own indices, they are written out
+    listed = [replace(t, expr=t.expr.xreplace(table), where=t.where.xreplace(table)) for t in copy.program]
     copy = replace(copy, program=copy.program.with_statements(listed))
     moved_inputs = {t.name for t in copy.program if t.name.removesuffix("*") in program.inputs}
     steps = tuple(

@@ -1,4 +1,4 @@
-"""A slow evaluator of programs in Python floats, by recursion from the entry that is asked for; it shares no code with symattn."""
+"""A slow evaluator of programs in Python floats, by recursion from the entry asked for; it shares no code with symattn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every row of the catalogue: proved where it is at home, a planted fault refuted, not applicable outside with numbers that differ."""
+"""Every row of the catalogue: proved at home, planted faults refuted, not applicable outside with numbers that differ."""
 
 from __future__ import annotations
 
