@@ -251,11 +251,21 @@ class NormalForm:
                 return None
             conditions |= q
         atoms: dict[sp.Expr, sp.Rational] = {}
+        coefficient = t.coefficient
         for x, p in t.atoms.items():
             y = x.xreplace(table)
+            if y.is_number:
+                coefficient *= y**p
+                continue
+            apart = self._exponential(y.args[0], conditions) if isinstance(y, sp.exp) and y != x else []
+            if len(apart) == 1:  # an index in the exponent may have become a sum
+                coefficient *= apart[0].coefficient ** p
+                for z, q in apart[0].atoms.items():
+                    atoms[z] = atoms.get(z, sp.S.Zero) + p * q
+                continue
             atoms[y] = atoms.get(y, sp.S.Zero) + p
         bound = frozenset(table.get(a, a) for a in t.bound)
-        return Term(t.coefficient, {x: p for x, p in atoms.items() if p != 0}, bound, conditions)
+        return Term(coefficient, {x: p for x, p in atoms.items() if p != 0}, bound, conditions)
 
     def _bind(self, terms: list[Term], over: frozenset[sp.Symbol], conditions: frozenset[sp.Basic]) -> list[Term]:
         return [Term(t.coefficient, t.atoms, t.bound | over, t.conditions | conditions) for t in terms]

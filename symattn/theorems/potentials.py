@@ -128,12 +128,18 @@ class World:
         """The potential before the first step."""
         return self.before(sp.S.Zero) if self.length is None else self.edge(sp.S.Zero)
 
+    @property
+    def known(self) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
+        """Values for proofs: the first chunk starts at 0."""
+        return ((sp.exp(self._rate() * tensor("edge", 0)), sp.S.One),) if self.constant else ()
+
     # ---------------------------------------------------------------- statements
     def statements(self, program: Program) -> dict[str, Statement]:
         """The statements of a program in this world, by name; scans are kept."""
         return {s.name: self._translated(s) for s in program if not (s.name in LETTERS and s.name in CONSTANT)}
 
     def _translated(self, s: Statement) -> Statement:
+        scan = replace(s.scan, index=self.chunk(s.scan.index)) if s.scan and self.split(s.scan.index) else s.scan
         whole = s.expr if isinstance(s.expr, (sp.Indexed, sp.Symbol)) and name_of(s.expr) in LETTERS else None
         if whole is not None and len(s.over) == 1 and s.over[0] in subscripts_of(whole):
             if (s.reduce == "prod") == (name_of(whole) in LOGARITHMS) or s.reduce == "max":
@@ -141,20 +147,10 @@ class World:
             upper, lower = self._stretch(s, s.over[0])
             rest = sp.And(*[c for c in s.conditions if not c.has(s.over[0])])
             expr = sp.exp(upper - lower) if s.reduce == "prod" else upper - lower
-            made = Statement(tensor(s.name, *self._subscripts(s.indices)), expr, where=self._where(rest))
-        else:
-            over, ranges = self.over(*s.over)
-            made = Statement(
-                tensor(s.name, *self._subscripts(s.indices)),
-                self.expression(s.expr),
-                over,
-                s.reduce,
-                sp.And(self._where(s.where), ranges),
-                s.range_only,
-            )
-        if s.scan is None:
-            return made
-        return replace(made, scan=replace(s.scan, index=self.chunk(s.scan.index)) if self.split(s.scan.index) else s.scan)
+            return Statement(tensor(s.name, *self._subscripts(s.indices)), expr, where=self._where(rest), scan=scan)
+        over, inside = self.over(*s.over)
+        target, where = tensor(s.name, *self._subscripts(s.indices)), sp.And(self._where(s.where), inside)
+        return Statement(target, self.expression(s.expr), over, s.reduce, where, scan=scan)
 
     def _stretch(self, s: Statement, t: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:
         """The potentials at the upper and the lower end of a product (or sum) over the steps t that the condition keeps."""
@@ -188,7 +184,9 @@ class World:
         return sp.floor(a / self.length) if self.length is not None else sp.nan
 
     def _chunk_number(self, e: sp.Expr) -> sp.Expr:
-        return e.xreplace({self._of_chunk(a): self.chunk(a) for a in self.dims if self.split(a)}) if self.length is not None else e
+        return (
+            e.xreplace({self._of_chunk(a): self.chunk(a) for a in self.dims if self.split(a)}) if self.length is not None else e
+        )
 
     def _subscripts(self, sub: Iterable[sp.Expr]) -> tuple[sp.Expr, ...]:
         return tuple(b for a in sub for b in self.at(self._chunk_number(a)))
@@ -203,7 +201,9 @@ class World:
             elif base is None and self.constant and rate.has(tensor("lgam", *self._axes()[0])) and rate != self._rate():
                 table[p] = sp.exp(sp.expand(self._rate() * self._steps(sp.expand(rate / self._rate()))))
         out = e.xreplace(table)
-        return out.xreplace({x: self._read(x) for x in reads(out) if x not in table.values() and name_of(x) not in ("u", "v", "edge")})
+        return out.xreplace(
+            {x: self._read(x) for x in reads(out) if x not in table.values() and name_of(x) not in ("u", "v", "edge")}
+        )
 
     def _steps(self, count: sp.Expr) -> sp.Expr:
         """A number of steps: positions and ends of chunks in the edges of chunks."""
@@ -211,7 +211,9 @@ class World:
             return count
         n, length = size("n"), self.length
         edges: dict[sp.Basic, sp.Basic] = {}
-        numbers = [self._of_chunk(a) for a in self.dims if self.split(a)] + [a for a, m in self.dims.items() if m == sp.ceiling(n / length)]
+        numbers = [self._of_chunk(a) for a in self.dims if self.split(a)] + [
+            a for a, m in self.dims.items() if m == sp.ceiling(n / length)
+        ]
         for x in numbers:
             edge = lambda k, x=x: tensor("edge", self._chunk_number(x) + k)
             edges[sp.Min(length, n - length * x, evaluate=False)] = edge(1) - edge(0)

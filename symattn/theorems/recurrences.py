@@ -1,4 +1,4 @@
-"""The evaluations of the linear family are equal: parallel = recurrent and chunked = parallel, for all sizes and chunk lengths.
+"""The evaluations of the linear family are equal: parallel = recurrent and parallel = chunked, for all sizes and chunk lengths.
 
 A recurrence has one solution, so it is enough that a closed form satisfies its step (that is induction along the scan):
 
@@ -6,19 +6,19 @@ A recurrence has one solution, so it is enough that a closed form satisfies its 
 * what the delta rule writes satisfies, with the closed state put in, the recurrence of the other evaluation: both are the same
 * outputs are then equal, with these in place; and so are the sums that normalise
 
-Everything is read from the statements of the two programs: a wrong sign, index, factor or border in one of them is not proved, and
-:func:`prove_same` looks for exact numbers in which the outputs differ.
+Everything is read from the statements of the two programs, whose tensors have the names of :mod:`symattn.forms.linear`: a wrong
+sign, index, factor or border in one of them is not proved, and :func:`prove_same` then looks for exact numbers that tell them apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import sympy as sp
 
 from symattn.errors import LimitError, ProgramError
-from symattn.indexed import Tensor, name_of, reads, subscripts_of, tensor
+from symattn.indexed import Tensor, name_of, reads, tensor
 from symattn.normalform import NormalForm, SumOver
 from symattn.program import Program, Statement
 from symattn.theorems.claim import ALL, OPEN, PROVED, REFUTED, Decision
@@ -29,6 +29,8 @@ from symattn.theorems.trials import first_difference
 __all__ = ["Same", "prove_same"]
 
 LIMIT = 20_000
+ROOTS = frozenset({"St", "Sb", "z", "Vn", "Vw", "Kw"})
+"""What recurrences define; their helpers are sums that read them."""
 
 
 def prove_same(program: Program, other: Program) -> Decision:
@@ -39,32 +41,35 @@ def prove_same(program: Program, other: Program) -> Decision:
     program
         The parallel evaluation.
     other
-        The recurrent or the chunked one, of the same definition; with a chunk length that is a size or a number.
+        The recurrent or the chunked one, of the same definition; its chunk length is a size or a number.
 
     Returns
     -------
     Decision
-        Proved for all sizes (and all chunk lengths, if that is a size), wherever no divisor is 0; refuted, with exact numbers; or
-        open.
+        Proved for all sizes (and all chunk lengths, where that is a size), wherever no divisor is 0; refuted, with exact numbers;
+        or open.
 
     Raises
     ------
     ProgramError
-        When the two have not the same inputs.
+        When the two have not the same inputs or outputs.
 
     >>> from symattn.definition import Definition
     >>> pair = [Definition(form="linear", causal=True, decay="step", evaluation=e).program() for e in ("parallel", "recurrent")]
     >>> prove_same(*pair).verdict
     'proved'
     """
-    if set(program.inputs) != set(other.inputs):
-        raise ProgramError(f"the inputs differ: {', '.join(program.inputs)} and {', '.join(other.inputs)}")
+    if set(program.inputs) != set(other.inputs) or program.outputs != other.outputs:
+        raise ProgramError(
+            f"inputs and outputs differ: {', '.join(program.inputs)} -> {', '.join(program.outputs)} and "
+            f"{', '.join(other.inputs)} -> {', '.join(other.outputs)}"
+        )
     try:
-        steps = Same(program, other)
-        if all(steps.claims().values()):
-            return Decision(PROVED, steps.method, ALL)
-    except (ProgramError, LimitError, KeyError, ValueError):
-        pass
+        same = Same(program, other)
+        if all(proved for _, proved in same.claims()):
+            return Decision(PROVED, same.method, ALL)
+    except (ProgramError, LimitError, KeyError):
+        pass  # not of the shape of the family: nothing is said of it
     found = first_difference(program, other)
     if found is not None:
         return Decision(REFUTED, "exact values", counterexample=found)
@@ -73,13 +78,7 @@ def prove_same(program: Program, other: Program) -> Decision:
 
 @dataclass
 class Same:
-    """The claims that together say that two evaluations are equal, and their proofs.
-
-    Parameters
-    ----------
-    program, other
-        As for :func:`prove_same`.
-    """
+    """The claims that together say that two evaluations are equal; parameters as for :func:`prove_same`."""
 
     program: Program
     other: Program
@@ -90,147 +89,148 @@ class Same:
         self.its = self.world.statements(self.other)
         self.chunked = self.world.length is not None
         self.common = {"Vn", "l"} & self.mine.keys() & self.its.keys()
-        alike = {n for n, s in self.mine.items() if n in self.its and s.scan is None and self.its[n] == s}
+        alike = {n for n, s in self.mine.items() if s.scan is None and self.its.get(n) == s}
         while odd := {n for n in alike if self.mine[n].needs & (self.mine.keys() - alike)}:
             alike -= odd
-        self.names = {n: n + "*" for n in self.its if n not in alike | self.common and n in self.mine}
+        self.names = {n: n + "*" for n in self.its if n in self.mine and n not in alike | self.common}
 
     @property
     def method(self) -> str:
         """How it is proved, in words."""
-        return f"induction along the {'chunks' if self.chunked else 'steps'}: the closed form of the state satisfies its step"
+        along = "chunks" if self.chunked else "steps"
+        return f"induction along the {along}: the closed form of the state satisfies its step; normal form"
+
+    def claims(self) -> Iterator[tuple[str, bool]]:
+        """Each claim in words, and whether it is proved; all of them together say that the outputs are equal."""
+        closed = self.closed()
+        for name in ("St", "z"):
+            if name in closed:
+                yield from self._state(name, closed)
+        if "Vn" in self.its:
+            yield from self._written(closed)
+        form = self._form(closed)
+        if "l" in self.common:
+            claim = _sum(self.mine["l"]) - self._its(_sum(self.its["l"]))
+            yield "the sums that normalise are equal", form.is_zero(claim)
+        for n in self.program.outputs:
+            yield f"{n} is equal", form.is_zero(self.mine[n].target - self._its(self.mine[n].target))
 
     # ---------------------------------------------------------------- closed forms
-    def _letter(self, name: str) -> str:
-        """The name of the keys after the feature map, if there is one."""
-        return name + "f" if name + "f" in self.program or name + "f" in self.program.inputs else name
+    def closed(self) -> dict[str, Statement]:
+        """What the states are after each step (or chunk): sums over the steps that have written to them."""
+        out = {}
+        for name, behind in (("St", 2), ("z", 1)):
+            s = self.its.get(name)
+            if s is None or s.scan is None:
+                continue
+            lead, last = s.indices[: -1 - behind], s.indices[-behind:]
+            out[name] = self._sum_of_steps(s, lead, last)
+            if name == "St" and "St0" in self.other.inputs:
+                x = s.indices[-1 - behind]
+                part = tensor("St.", *s.indices)
+                first = self._decayed(self._end(x), self.world.start) * tensor("St0", *lead, *last)
+                out |= {"St.": replace(out["St"], target=part), "St": Statement(s.target, part + first)}
+                before = [a - 1 if a == x else a for a in s.indices]
+                out["Sb"] = Statement(tensor("Sb", *s.indices), tensor("St", *before))
+        return out
+
+    def _sum_of_steps(self, s: Statement, lead: tuple[sp.Symbol, ...], last: tuple[sp.Symbol, ...]) -> Statement:
+        world = self.world
+        x = s.indices[len(lead)]
+        j = next(a for a in self.program.dims if a.name == "j")
+        over, inside = world.over(j)
+        key = "Kf" if any("Kf" in p or "Kf" in p.inputs for p in (self.program, self.other)) else "K"
+        written: sp.Expr = tensor(key, *lead, *over, last[0])
+        if len(last) == 2:
+            written *= tensor("Vn" if "Vn" in self.its else "V", *lead, *over, last[1])
+        until = sp.Le(world.chunk(j), x) if self.chunked else sp.Le(j, x)
+        decayed = self._decayed(self._end(x), world.after(j))
+        return Statement(tensor(s.name, *s.indices), decayed * written, over, where=sp.And(until, inside))
+
+    def _end(self, x: sp.Symbol) -> sp.Expr:
+        return self.world.edge(x + 1) if self.chunked else self.world.after(x)
 
     def _decayed(self, upper: sp.Expr, lower: sp.Expr) -> sp.Expr:
         return sp.exp(upper - lower) if self.world.gate is not None else sp.S.One
 
-    def closed(self) -> dict[str, Statement]:
-        """What a state is after each step (or chunk), as a sum over the steps that have written to it."""
-        world, out = self.world, {}
-        for name in ("St", "z"):
-            if name not in self.its or self.its[name].scan is None:
-                continue
-            s = self.its[name]
-            behind = 2 if name == "St" else 1
-            lead, x, last = s.indices[: -1 - behind], s.indices[-1 - behind], s.indices[-behind:]
-            j = next(a for a in self.program.dims if a.name == "j")
-            end = world.edge(x + 1) if self.chunked else world.after(x)
-            where = sp.Le(world.chunk(j), x) if self.chunked else sp.Le(j, x)
-            over, ranges = world.over(j)
-            written: sp.Expr = tensor(self._letter("K"), *lead, *over, last[0])
-            if name == "St":
-                written *= tensor("Vn" if "Vn" in self.its else "V", *lead, *over, last[1])
-            sum_ = Statement(s.target, self._decayed(end, world.after(j)) * written, over, where=sp.And(where, ranges))
-            out[name] = sum_
-            if name == "St" and "St0" in self.other.inputs:
-                part = replace(sum_, target=tensor("St.", *s.indices))
-                first = self._decayed(end, world.start) * tensor("St0", *lead, *last)
-                out |= {"St.": part, "St": Statement(s.target, part.target + first)}
-        if "Sb" in self.its:
-            s = self.its["Sb"]
-            state = out["St"]
-            x = s.scan.index if s.scan is not None else None
-            if x is None:
-                raise ProgramError("the state that enters a step belongs to the scan")
-            out["Sb"] = Statement(s.target, tensor("St", *[a - 1 if a == x else a for a in state.indices]))
-        return out
-
     # ---------------------------------------------------------------- proofs
-    def _form(self, opaque: Iterable[str] = (), instead: Mapping[str, Statement] | None = None) -> NormalForm:
-        """A normal form of both lists; statements of scans stay names unless something stands ``instead`` of them."""
-        held = set(opaque) | self.common
-        own = [s for s in self.mine.values() if s.scan is None and s.name not in held]
-        for n, s in self.its.items():
-            if n in held or (instead is None or n not in instead) and s.scan is not None:
-                continue
-            own.append(called((instead or {}).get(n, s), self.names))
-        own += [called(s, self.names) for n, s in (instead or {}).items() if n not in self.its]
-        unique = {s.name: s for s in reversed(own)}
-        return NormalForm(tuple(unique.values()), self.world.dims, limit=LIMIT)
+    def _form(self, instead: Mapping[str, Statement], open_: frozenset[str] = frozenset()) -> NormalForm:
+        """A normal form of both lists: what recurrences define are names, unless there is something ``instead``."""
+        mine = [s for n, s in self.mine.items() if n not in self.common | ROOTS]
+        its = {**{n: s for n, s in self.its.items() if n not in (self.common - open_) | (ROOTS - open_)}, **instead}
+        listed = {s.name: replace(s, scan=None) for s in (*mine, *(called(s, self.names) for s in its.values()))}
+        return NormalForm(tuple(listed.values()), self.world.dims, subst=self.world.known, limit=LIMIT)
 
     def _its(self, e: sp.Expr) -> sp.Expr:
-        """An expression in tensors of the other list, under the names that they have beside those of the first."""
+        """An expression in tensors of the second list, under the names that they have beside those of the first."""
         return called(Statement(tensor("claim"), e), self.names).expr
 
-    def _sum(self, s: Statement) -> sp.Expr:
-        """The right side of a statement as an expression."""
-        if s.reduce != "sum" and s.over:
-            raise ProgramError(f"{s.name} is no sum")
-        return SumOver(s.expr, *s.over, where=s.where) if s.over or s.where != sp.true else s.expr
+    def _state(self, name: str, closed: Mapping[str, Statement]) -> Iterator[tuple[str, bool]]:
+        """The closed form satisfies the step of the scan, and is what it has to be before the first."""
+        s, form = self.its[name], self._form(closed)
+        if self.chunked and "Vn" in self.its and name == "St":
+            form = self._form({**closed, **self._entering("Vp", "Sp")}, frozenset({"Vn"}))
+        yield f"the closed form of {name} satisfies its step", form.is_zero(self._its(s.target - _sum(s)))
+        assert s.scan is not None
+        x = s.scan.index
+        if name == "z" or "Sb" not in closed:
+            before = s.target.xreplace({x: sp.S.NegativeOne})
+            yield f"{name} is 0 before the first step", form.is_zero(self._its(before))
+            return
+        entering, form = self.its["Sb"], self._form(closed)
+        later = closed["Sb"].target - _with(_sum(entering), {"Si": sp.S.Zero})
+        never = self.its["Si"].where.xreplace({x: x + 1}) == sp.Eq(x + 1, 0)
+        yield "the state that enters a later step is that of the step before", never and form.is_zero(self._its(later))
+        given = _sum(self.its["Si"]).xreplace({x: sp.S.Zero})
+        first = closed["Sb"].target.xreplace({x: sp.S.Zero}) - _with(entering.expr, {"St": sp.S.Zero, "Si": given})
+        yield "the state that enters the first step is the given one", form.is_zero(self._its(first))
 
-    def claims(self) -> dict[str, bool]:
-        """Each claim in words, and whether it is proved; all of them together say that the outputs are equal."""
-        found = self._states()
-        if "Vn" in self.its:
-            found |= self._written()
-        if "l" in self.common:
-            form = self._form(instead=self.closed())
-            left, right = self._sum(self.mine["l"]), self._its(self._sum(self.its["l"]))
-            found["the sums that normalise are equal"] = form.is_zero(left - right)
-        form = self._form(instead=self.closed())
-        for n in self.program.outputs:
-            left = self.mine[n].target
-            found[f"{n} is equal"] = n in self.other.outputs and form.is_zero(left - self._its(left))
-        return found
+    def _entering(self, *names: str) -> dict[str, Statement]:
+        """Statements in which the state that enters a chunk is a name, ``Sin``."""
+        return {n: self._named(self.its[n]) for n in names if n in self.its}
 
-    def _states(self) -> dict[str, bool]:
-        """The closed form of each state satisfies the step of its scan, and is 0 before the first."""
-        closed, found = self.closed(), {}
-        for name in ("St", "z"):
-            if name not in closed:
-                continue
-            s = self.its[name]
-            assert s.scan is not None
-            x = s.scan.index
-            form = self._state_form(closed)
-            target = s.target
-            before = sp.And(*[sp.true])
-            assert before == sp.true
-            found[f"{name}: the step holds"] = form.is_zero(self._its(target - self._stepped(s)))
-            if "Sb" not in self.its:
-                zero = target.xreplace({x: sp.Integer(-1)})
-                found[f"{name}: zero before the first step"] = form.is_zero(self._its(zero))
-                continue
-            entering = self.its["Sb"]
-            enter = closed["Sb"].target
-            later = self._its(enter) - self._its(self._with(self._sum(entering), {"Si": sp.S.Zero}))
-            found["the state that enters a later step"] = self._state_form(closed).is_zero(later)
-            first = {x: sp.S.Zero}
-            given = self._sum(self.its["Si"]).xreplace(first)
-            left = self._with(entering.expr, {"St": sp.S.Zero, "Si": given}).xreplace(first)
-            form = self._state_form(closed)
-            found["the state that enters the first step"] = form.is_zero(self._its(enter.xreplace(first) - left))
-        return found
-
-    def _state_form(self, closed: Mapping[str, Statement]) -> NormalForm:
-        """States in closed form; in chunks what a chunk writes is open, and what it is told by the state stays a name."""
-        form = self._form(instead=closed) if not ("Vn" in self.its and self.chunked) else self._opened(closed)
-        return form
-
-    def _opened(self, closed: Mapping[str, Statement] | None) -> NormalForm:
-        """With ``Vn`` open; entering states are names ``Sin`` there and in the helpers of the scan, closed elsewhere."""
-        held = self.common
-        self.common = held - {"Vn"}
-        try:
-            instead = dict(closed or {})
-            for n in ("Vp", "Sp"):
-                if n in self.its:
-                    instead[n] = replace(self._renamed(self.its[n]), scan=None)
-            form = self._form(instead=instead)
-            form.open.pop("Vn*", None)
-        finally:
-            self.common = held
-        return form
-
-    def _renamed(self, s: Statement) -> Statement:
+    def _named(self, s: Statement) -> Statement:
         return called(s, {"St": "Sin", "Sb": "Sin"})
 
-    def _stepped(self, s: Statement) -> sp.Expr:
-        return self._sum(s)
+    def _written(self, closed: Mapping[str, Statement]) -> Iterator[tuple[str, bool]]:
+        """What the delta rule writes satisfies the recurrence of the first list."""
+        mine, its = self.mine["Vn"], self.its["Vn"]
+        if not self.chunked:
+            claim = mine.expr - self._its(its.expr)
+            yield "what is written satisfies the recurrence", self._form(closed).is_zero(claim)
+            return
+        middle = self._middle()
+        yield "earlier chunks enter by the state alone", self._form(closed).is_zero(mine.expr - self._its(middle))
+        solved = _with(its.expr, {"Vw": self.its["Vw"].expr, "Vp": self._said()})
+        claim = self._named(Statement(tensor("claim"), middle - solved)).expr
+        form = self._form(self._entering("Vp"), frozenset({"Vn"}))
+        yield "the WY form solves the recurrence of a chunk", form.is_zero(self._its(claim))
 
-    def _with(self, e: sp.Expr, values: Mapping[str, sp.Expr]) -> sp.Expr:
-        return e.xreplace({x: values[name_of(x)] for x in reads(e) if name_of(x) in values})
+    def _said(self) -> sp.Expr:
+        """What the entering state says of a step, with the step of ``Kw`` written out."""
+        return SumOver(_with(self.its["Vp"].expr, {"Kw": self.its["Kw"].expr}), *self.its["Vp"].over)
+
+    def _middle(self) -> sp.Expr:
+        """What a step of a chunk writes, from what earlier steps of the chunk wrote and from the state that enters the chunk."""
+        value, key, said = self.its["Vw"], self.its["Kw"], self.its["Vp"]
+        inside = _sum(called(self.its["Vwp"], {"Vw": "Vn"}))
+        own = next(x for x in reads(key.expr) if name_of(x) == "Kwp")
+        beta = -sp.expand(key.expr).coeff(own, 1)
+        target = sp.cancel(key.expr.xreplace({own: sp.S.Zero}) / beta)
+        return _with(value.expr, {"Vwp": inside + SumOver(_with(said.expr, {"Kw": target}), *said.over)})
+
+
+def _sum(s: Statement) -> sp.Expr:
+    """The right side of a statement as an expression."""
+    if s.over and s.reduce != "sum":
+        raise ProgramError(f"{s.name} is no sum")
+    return SumOver(s.expr, *s.over, where=s.where) if s.over or s.where != sp.true else s.expr
+
+
+def _with(e: sp.Expr, values: Mapping[str, sp.Expr]) -> sp.Expr:
+    """An expression with values for the tensors of some names; a value is written in the indices in which the tensor is read."""
+    return e.xreplace({x: values[name_of(x)] for x in _all(e) if name_of(x) in values})
+
+
+def _all(e: sp.Expr) -> set[Tensor]:
+    return {x for x in (*e.atoms(sp.Indexed), *e.atoms(sp.Symbol)) if isinstance(x, sp.Indexed) or not x.is_integer}
