@@ -5,6 +5,8 @@ Most are about an algorithm and not about a definition: their programs are writt
 
 from __future__ import annotations
 
+from typing import Any
+
 import sympy as sp
 
 from symattn.derivative import backward, forward
@@ -20,81 +22,76 @@ from symattn.theorems.valued import Valued
 
 __all__ = ["ROWS"]
 
-I, J, E, R, T, S = indices("i j e r t s")
-DIMS = {I: size("n"), J: size("m"), E: size("dv"), R: size("ranks"), T: size("m"), S: size("m")}
+Q, J, E, R, T, S = indices("i j e r t s")
+DIMS = {Q: size("n"), J: size("m"), E: size("dv"), R: size("ranks"), T: size("m"), S: size("m")}
 
 
 # ---------------------------------------------------------------- online softmax
 def _online(_: Subject) -> tuple[Claim, ...]:
-    """The closed forms satisfy the step, for any sequence of shifts ``M``; at t = 0 nothing is carried over."""
-    x, shift, v = tensor("x", S), tensor("M", T), tensor("v", S, E)
+    """The closed forms satisfy the step, ``N`` being the shift before it and ``M`` the one after it; before t = 0 is nothing."""
+    x, v, shift, before = tensor("x", S), tensor("v", S, E), tensor("M", T), tensor("N", T)
+    seen, earlier = sp.Le(S, T), sp.Lt(S, T)
     total, out = tensor("l", T), tensor("a", T, E)
-    seen, later = sp.Le(S, T), sp.Ge(T, 1)
-    weight = sp.exp(x - shift)
-    now = sp.exp(tensor("x", T) - shift)
-    decay = sp.exp(tensor("M", T - 1) - shift)
-    carried = (
-        Statement(tensor("l carried", T), tensor("l", T - 1) * decay, where=later),
-        Statement(tensor("a carried", T, E), tensor("a", T - 1, E) * decay, where=later),
-    )
+    decay, now = sp.exp(before - shift), sp.exp(tensor("x", T) - shift)
     program = Program(
         (
             Statement(tensor("l0", T), sp.exp(x), (S,), where=seen),
-            Statement(total, weight, (S,), where=seen),
-            Statement(out, weight * v, (S,), where=seen),
-            *carried,
             Statement(tensor("a0", T, E), sp.exp(x) * v, (S,), where=seen),
+            Statement(total, sp.exp(x - shift), (S,), where=seen),
+            Statement(out, sp.exp(x - shift) * v, (S,), where=seen),
+            Statement(tensor("l before", T), sp.exp(x - before), (S,), where=earlier),
+            Statement(tensor("a before", T, E), sp.exp(x - before) * v, (S,), where=earlier),
             Statement(tensor("o", T, E), out / total),
         ),
         DIMS,
         ("o",),
     )
-    by = "induction on the step"
-    step_l = Statement(tensor("l by the step", T), carried[0].target + now)
-    step_a = Statement(tensor("a by the step", T, E), carried[1].target + now * tensor("v", T, E))
+    step_l = Statement(tensor("l by the step", T), tensor("l before", T) * decay + now)
+    step_a = Statement(tensor("a by the step", T, E), tensor("a before", T, E) * decay + now * tensor("v", T, E))
     softmax = Statement(tensor("o of the softmax", T, E), tensor("a0", T, E) / tensor("l0", T))
     rescaled = Statement(total, sp.exp(-shift) * tensor("l0", T))
-    names, bare = frozenset({"l0"}), (frozenset(),)
+    more: dict[str, Any] = {"by": "induction on the step", "opaque": (frozenset(),)}
+    sums: tuple[frozenset[str], ...] = (frozenset({"l0"}),)
     return (
-        compared(program, program["l"], step_l, "l_t = l_{t-1} exp(M_{t-1} - M_t) + exp(x_t - M_t)", by=by, opaque=bare),
-        compared(program, program["a"], step_a, "a_t = a_{t-1} exp(M_{t-1} - M_t) + exp(x_t - M_t) v_t", by=by, opaque=bare),
-        compared(program, program["o"], softmax, "a_t/l_t does not depend on M", steps=(rescaled,), opaque=(names,)),
+        compared(program, program["l"], step_l, "l_t = l_{t-1} exp(M_{t-1} - M_t) + exp(x_t - M_t)", **more),
+        compared(program, program["a"], step_a, "a_t = a_{t-1} exp(M_{t-1} - M_t) + exp(x_t - M_t) v_t", **more),
+        compared(program, program["o"], softmax, "a_t/l_t does not depend on M", steps=(rescaled,), opaque=sums),
     )
 
 
 # ---------------------------------------------------------------- merged parts
 def _part(k: str, along: sp.Symbol) -> list[Statement]:
     """Attention over one part of the keys: ``l``, ``L`` and ``O`` of the part ``k``, shifted by any ``m``."""
-    z, m, v = tensor(f"Z{k}", I, along), tensor(f"m{k}", I), tensor(f"V{k}", along, E)
-    weight, total = sp.exp(z - m), tensor(f"l{k}", I)
+    z, m, v = tensor(f"Z{k}", Q, along), tensor(f"m{k}", Q), tensor(f"V{k}", along, E)
+    weight, total = sp.exp(z - m), tensor(f"l{k}", Q)
     return [
         Statement(total, weight, (along,)),
-        Statement(tensor(f"L{k}", I), m + sp.log(total)),
-        Statement(tensor(f"O{k}", I, E), weight / total * v, (along,)),
+        Statement(tensor(f"L{k}", Q), m + sp.log(total)),
+        Statement(tensor(f"O{k}", Q, E), weight / total * v, (along,)),
     ]
 
 
 def _union() -> tuple[Claim, ...]:
     """Two parts of any sizes, merged by their log-sum-exps, are attention over all keys."""
-    m, mu, total = tensor("m", I), tensor("mu", I), tensor("l", I)
-    first, second = sp.exp(tensor("Z1", I, J) - m), sp.exp(tensor("Z2", I, R) - m)
-    w1, w2 = (sp.exp(tensor(f"L{k}", I) - mu) for k in (1, 2))
-    merged = tensor("lm", I)
+    m, mu, total = tensor("m", Q), tensor("mu", Q), tensor("l", Q)
+    first, second = sp.exp(tensor("Z1", Q, J) - m), sp.exp(tensor("Z2", Q, R) - m)
+    w1, w2 = (sp.exp(tensor(f"L{k}", Q) - mu) for k in (1, 2))
+    merged = tensor("lm", Q)
     program = Program(
         (
             *_part("1", J),
             *_part("2", R),
-            Statement(tensor("s1", I), first, (J,)),
-            Statement(tensor("s2", I), second, (R,)),
-            Statement(total, tensor("s1", I) + tensor("s2", I)),
-            Statement(tensor("t1", I, E), first * tensor("V1", J, E), (J,)),
-            Statement(tensor("t2", I, E), second * tensor("V2", R, E), (R,)),
-            Statement(tensor("L", I), m + sp.log(total)),
-            Statement(tensor("O", I, E), (tensor("t1", I, E) + tensor("t2", I, E)) / total),
+            Statement(tensor("s1", Q), first, (J,)),
+            Statement(tensor("s2", Q), second, (R,)),
+            Statement(total, tensor("s1", Q) + tensor("s2", Q)),
+            Statement(tensor("t1", Q, E), first * tensor("V1", J, E), (J,)),
+            Statement(tensor("t2", Q, E), second * tensor("V2", R, E), (R,)),
+            Statement(tensor("L", Q), m + sp.log(total)),
+            Statement(tensor("O", Q, E), (tensor("t1", Q, E) + tensor("t2", Q, E)) / total),
             Statement(merged, w1 + w2),
-            Statement(tensor("exp L", I), sp.exp(tensor("L", I))),
-            Statement(tensor("exp L merged", I), sp.exp(mu + sp.log(merged))),
-            Statement(tensor("O merged", I, E), (w1 * tensor("O1", I, E) + w2 * tensor("O2", I, E)) / merged),
+            Statement(tensor("exp L", Q), sp.exp(tensor("L", Q))),
+            Statement(tensor("exp L merged", Q), sp.exp(mu + sp.log(merged))),
+            Statement(tensor("O merged", Q, E), (w1 * tensor("O1", Q, E) + w2 * tensor("O2", Q, E)) / merged),
         ),
         DIMS,
         ("O", "L"),
@@ -141,40 +138,40 @@ def _merge(_: Subject) -> tuple[Claim, ...]:
 # ---------------------------------------------------------------- ring
 def _ring(_: Subject) -> tuple[Claim, ...]:
     """Keys in any number of shards: outputs merged, and gradients taken shard by shard with the global log-sum-exp."""
-    z, m, mu = tensor("Z", I, R, J), tensor("m", I), tensor("mu", I)
-    v, mr, lr = tensor("V", R, J, E), tensor("mr", R, I), tensor("lr", R, I)
-    weight, total = sp.exp(z - m), tensor("l", I)
+    z, m, mu = tensor("Z", Q, R, J), tensor("m", Q), tensor("mu", Q)
+    v, mr, lr = tensor("V", R, J, E), tensor("mr", R, Q), tensor("lr", R, Q)
+    weight, total = sp.exp(z - m), tensor("l", Q)
     whole = Program(
         (
             Statement(total, weight, (R, J)),
-            Statement(tensor("L", I), m + sp.log(total)),
-            Statement(tensor("P", I, R, J), weight / total),
-            Statement(tensor("O", I, E), tensor("P", I, R, J) * v, (R, J)),
+            Statement(tensor("L", Q), m + sp.log(total)),
+            Statement(tensor("P", Q, R, J), weight / total),
+            Statement(tensor("O", Q, E), tensor("P", Q, R, J) * v, (R, J)),
         ),
         DIMS,
         ("O",),
     )
     g = backward(whole, ["Z", "V"]).program
     local = sp.exp(z - mr)
-    share = sp.exp(tensor("Lr", R, I) - mu)
-    p, d_p = tensor("P ring", I, R, J), tensor("dP ring", I, R, J)
+    share = sp.exp(tensor("Lr", R, Q) - mu)
+    p, d_p = tensor("P ring", Q, R, J), tensor("dP ring", Q, R, J)
     ring = (
         Statement(lr, local, (J,)),
-        Statement(tensor("Lr", R, I), mr + sp.log(lr)),
-        Statement(tensor("Or", R, I, E), local / lr * v, (J,)),
-        Statement(tensor("share", I), share, (R,)),
-        Statement(tensor("L ring", I), mu + sp.log(tensor("share", I))),
-        Statement(tensor("exp L", I), sp.exp(tensor("L", I))),
-        Statement(tensor("exp L ring", I), sp.exp(tensor("L ring", I))),
-        Statement(tensor("O ring", I, E), sp.exp(tensor("Lr", R, I) - tensor("L ring", I)) * tensor("Or", R, I, E), (R,)),
-        Statement(p, sp.exp(z - tensor("L ring", I))),
-        Statement(d_p, tensor("dO", I, E) * v, (E,)),
-        Statement(tensor("D ring", I), tensor("dO", I, E) * tensor("O", I, E), (E,)),
-        Statement(tensor("dZ ring", I, R, J), p * (d_p - tensor("D ring", I))),
-        Statement(tensor("dV ring", R, J, E), p * tensor("dO", I, E), (I,)),
+        Statement(tensor("Lr", R, Q), mr + sp.log(lr)),
+        Statement(tensor("Or", R, Q, E), local / lr * v, (J,)),
+        Statement(tensor("share", Q), share, (R,)),
+        Statement(tensor("L ring", Q), mu + sp.log(tensor("share", Q))),
+        Statement(tensor("exp L", Q), sp.exp(tensor("L", Q))),
+        Statement(tensor("exp L ring", Q), sp.exp(tensor("L ring", Q))),
+        Statement(tensor("O ring", Q, E), sp.exp(tensor("Lr", R, Q) - tensor("L ring", Q)) * tensor("Or", R, Q, E), (R,)),
+        Statement(p, sp.exp(z - tensor("L ring", Q))),
+        Statement(d_p, tensor("dO", Q, E) * v, (E,)),
+        Statement(tensor("D ring", Q), tensor("dO", Q, E) * tensor("O", Q, E), (E,)),
+        Statement(tensor("dZ ring", Q, R, J), p * (d_p - tensor("D ring", Q))),
+        Statement(tensor("dV ring", R, J, E), p * tensor("dO", Q, E), (Q,)),
     )
     both = g.with_statements((*g, *ring))
-    steps = (Statement(tensor("share", I), sp.exp(m - mu) * total),)
+    steps = (Statement(tensor("share", Q), sp.exp(m - mu) * total),)
     names = (frozenset({"l", "lr"}),)
     pairs = (("O", "O ring"), ("exp L", "exp L ring"), ("dZ", "dZ ring"), ("dV", "dV ring"))
     return tuple(Equal(both, a, b, f"{a} of the ring = {a} of all keys", steps=steps, opaque=names) for a, b in pairs)
@@ -260,8 +257,8 @@ ROWS = (
     Theorem(
         "online-softmax",
         "Online softmax, for any sequence of shifts",
-        "With l_t = sum over s <= t of exp(x_s - M_t) and a_t likewise with v_s: l_t = l_{t-1} exp(M_{t-1} - M_t) + exp(x_t - M_t), "
-        "the same for a_t, and a_t/l_t is the softmax mean, whatever the shifts M are; a maximum is there for range only.",
+        "With l_t = sum over s <= t of exp(x_s - M_t) and a_t likewise with v_s: "
+        "l_t = l_{t-1} exp(M_{t-1} - M_t) + exp(x_t - M_t), the same for a_t, and a_t/l_t is the softmax mean, whatever the shifts M are; a maximum is there for range only.",
         r"\ell_t = \ell_{t-1}e^{M_{t-1}-M_t} + e^{x_t-M_t}",
         "arXiv 1805.02867, algorithm 3",
         _online,
@@ -270,8 +267,8 @@ ROWS = (
     Theorem(
         "lse-merge",
         "Merging parts by their LSE: any order, any split",
-        "(L_a, O_a) + (L_b, O_b) = (log(e^L_a + e^L_b), their mean weighted by e^L) is associative and commutative, gives attention "
-        "over all keys, and two empty parts merge to L = -oo.",
+        "(L_a, O_a) + (L_b, O_b) = (log(e^L_a + e^L_b), their mean weighted by e^L) is associative and commutative, "
+        "gives attention over all keys, and two empty parts merge to L = -oo.",
         r"L = \log(e^{L_a}+e^{L_b}),\qquad O = \frac{e^{L_a}O_a + e^{L_b}O_b}{e^{L_a}+e^{L_b}}",
         "arXiv 2112.05682, section 2; arXiv 2501.01005, section 2.2",
         _merge,
