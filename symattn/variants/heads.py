@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from symattn.variants.variant import Variant
+from symattn.variants.variant import Reduction, Variant
 
 ROWS = (
     Variant("self-attention", "softmax(Q K^T / sqrt(d)) V for given Q, K, V", {}, "arXiv 1706.03762, equation 1"),
     Variant(
-        "multi-head", "several heads side by side, each with its own Q, K, V", {"heads": 4}, "arXiv 1706.03762, section 3.2.2"
+        "multi-head",
+        "several heads side by side, each with its own Q, K, V",
+        {"heads": 4},
+        "arXiv 1706.03762, section 3.2.2",
+        reduces=(Reduction("self-attention", "one head", fields={"heads": 1, "kv_heads": 1}),),
     ),
     Variant(
         "grouped-query",
         "groups of query heads share one key/value head",
         {"heads": 4, "kv_heads": 2},
         "arXiv 2305.13245, section 2.2",
+        reduces=(
+            Reduction("multi-head", "as many key/value heads as query heads", fields={"kv_heads": 4}),
+            Reduction("multi-query", "one key/value head", fields={"kv_heads": 1}),
+        ),
     ),
     Variant(
-        "multi-query", "all query heads share one key/value head", {"heads": 4, "kv_heads": 1}, "arXiv 1911.02150, section 3"
+        "multi-query",
+        "all query heads share one key/value head",
+        {"heads": 4, "kv_heads": 1},
+        "arXiv 1911.02150, section 3",
+        reduces=(Reduction("multi-head", "as many key/value heads as query heads", fields={"kv_heads": 4}),),
     ),
     Variant(
         "self-attention-projections",

@@ -48,5 +48,6 @@ ROWS = (
         "the mean of all keys is taken off every key, which low-bit formats hold better",
         {"key_smoothing": True},
         "arXiv 2410.02367, section 4.2",
+        reduces=(Reduction("self-attention", "always, but for the log-sum-exp", outputs=("O",)),),
     ),
 )

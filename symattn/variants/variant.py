@@ -23,15 +23,21 @@ class Reduction:
     fields
         Fields of the variant to change.
     inputs
-        Letters of inputs, or parameters, that hold this number everywhere (text, exact).
+        Letters of inputs, or parameters, that hold this number everywhere: text in the sizes n, m, d, exact.
+    sizes
+        Sizes that have to be equal: ``{"m": "n"}``.
+    outputs
+        The outputs that are the same; empty: all that both have.
     limit
-        Whether the identity holds in the limit as the inputs grow without bound: tested with values that grow.
+        Whether the identity holds in the limit as the inputs grow without bound: tested with values times powers of ten.
     """
 
     to: str
     at: str
     fields: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
     limit: bool = False
 
 

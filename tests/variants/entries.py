@@ -14,9 +14,7 @@ from symattn.truth.fields import with_gradient
 
 SIZES = {"B": 1, "H": 2, "Hkv": 2, "G": 2, "n": 2, "m": 2, "d": 2, "dv": 1, "dmodel": 2, "dmemory": 2, "dout": 2, "vocab": 3}
 """Other sizes are 2, or what a row of :data:`SPECIAL` says."""
-SPECIAL: dict[str, dict[str, int]] = {
-    **dict.fromkeys(("rope", "rope-interleaved", "rope-partial", "rope-linear", "rope-ntk", "yarn", "rope-decode"), {"d": 4}),
-}
+SPECIAL: dict[str, dict[str, int]] = {"rope-partial": {"d": 3}, "rope-ntk": {"d": 4, "n": 1, "m": 2}}
 INTEGERS = {"tok": "vocab", "doc": 2, "doc_q": 2, "doc_k": 2}
 
 
@@ -34,18 +32,28 @@ class Entry:
         return tuple(n for n in self.forward.inputs if n not in self.forward.discrete)
 
 
+def sizes_for(name: str, program: Any) -> dict[str, int]:
+    """Small sizes for a program of a row."""
+    return {str(x): SPECIAL.get(name, {}).get(str(x), SIZES.get(str(x), 2)) for x in program.sizes}
+
+
+def numbers_for(program: Any, sizes: dict[str, int], seed: int) -> dict[str, Any]:
+    """A rational (or an integer) for every entry of every input."""
+    table = {x: sp.Integer(sizes[str(x)]) for x in program.sizes}
+    inputs = {}
+    for n in program.inputs:
+        r = np.random.default_rng([seed, *map(ord, n)])
+        shape = tuple(int(s.xreplace(table)) for s in program.shapes[n])
+        inputs[n] = _discrete(n, shape, sizes, r) if n in program.discrete else _real(n, shape, r)
+    return inputs
+
+
 def entry(name: str, seed: int = 0) -> Entry:
     """A row of the catalogue with numbers."""
     program = variants.get(name).definition.program()
     whole = with_gradient(program)
-    sizes = {str(x): SPECIAL.get(name, {}).get(str(x), SIZES.get(str(x), 2)) for x in whole.sizes}
-    table = {x: sp.Integer(sizes[str(x)]) for x in whole.sizes}
-    r = np.random.default_rng([seed, *map(ord, name)])
-    inputs = {}
-    for n in whole.inputs:
-        shape = tuple(int(s.xreplace(table)) for s in whole.shapes[n])
-        inputs[n] = _discrete(n, shape, sizes, r) if n in program.discrete else _real(n, shape, r)
-    return Entry(program, whole, inputs, sizes)
+    sizes = sizes_for(name, whole)
+    return Entry(program, whole, numbers_for(whole, sizes, seed), sizes)
 
 
 def _kind(name: str) -> str:
