@@ -10,18 +10,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.variants import combinations, heads, masks, normalizers, positions, scores, similarities
+from symattn.variants import combinations, heads, layers, masks, normalizers, positions, scores, similarities
 from symattn.variants.variant import Variant
 
-__all__ = ["CATALOGUE", "Variant", "get", "names"]
+__all__ = ["CATALOGUE", "Variant", "families", "family_of", "get", "names"]
 
-FAMILIES = (heads, masks, scores, positions, similarities, normalizers, combinations)
+FAMILIES = (heads, masks, scores, positions, similarities, normalizers, combinations, layers)
 CATALOGUE: Mapping[str, Variant] = {row.name: row for family in FAMILIES for row in family.ROWS}
 
 
 def names() -> tuple[str, ...]:
     """The names of all variants, in the order of the catalogue."""
     return tuple(CATALOGUE)
+
+
+def families() -> dict[str, str]:
+    """The families of the catalogue: name of the file -> what they are about.
+
+    >>> families()["masks"]
+    'Which keys a query may see'
+    """
+    return {f.__name__.rpartition(".")[2]: (f.__doc__ or "").split("\n")[0].rstrip(".") for f in FAMILIES}
+
+
+def family_of(name: str) -> str:
+    """The family of a variant.
+
+    >>> family_of("softcap")
+    'scores'
+    """
+    row = get(name)
+    return next(f.__name__.rpartition(".")[2] for f in FAMILIES if row in f.ROWS)
 
 
 def get(name: str) -> Variant:
