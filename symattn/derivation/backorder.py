@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from symattn.fields import ROWS
 from symattn.program import Program, Statement
+from symattn.scans import kept_apart
 
 PLACES = {row.letter: place for place, row in enumerate(ROWS) if row.letter not in ("R", "S", "A", "Z", "P", "L", "O", "Y")}
 
@@ -20,20 +21,22 @@ def in_field_order(program: Program, forward: Program) -> Program:
     >>> [s.name for s in in_field_order(adjoint(program), program)][-3:]
     ['dQ', 'dK', 'dV']
     """
-    waiting = [s for s in program if s.name not in forward]
-    done = [s for s in program if s.name in forward]
-    known = {s.name for s in done} | set(program.inputs)
-    at = {s.name: k for k, s in enumerate(waiting)}
+    waiting = [group for group in program.groups() if group[0].name not in forward]
+    done = [group for group in program.groups() if group[0].name in forward]
+    known = {s.name for group in done for s in group} | set(program.inputs)
+    at = {group[-1].name: k for k, group in enumerate(waiting)}
     last = len(PLACES)
 
-    def rank(s: Statement) -> tuple[int, int, int]:
+    def rank(group: tuple[Statement, ...]) -> tuple[int, int, int]:
+        s = group[-1]
         letter, _, through = s.name[1:].rstrip("'").partition("_")
         own = PLACES.get(letter.rstrip("'"), last if s.name in program.outputs else -1)
         return own, PLACES.get(through, last), at[s.name]
 
     while waiting:
-        s = min((w for w in waiting if w.needs <= known), key=rank)
-        waiting.remove(s)
-        done.append(s)
-        known.add(s.name)
-    return program.with_statements(done)
+        ready = [g for g in waiting if {n for s in g for n in s.needs} - {s.name for s in g} <= known]
+        group = min(ready, key=rank)
+        waiting.remove(group)
+        done.append(group)
+        known |= {s.name for s in group}
+    return program.with_statements(kept_apart(done))

@@ -12,7 +12,7 @@ from symattn.adjoint import adjoint
 from symattn.claims import prove_range_only
 from symattn.derivation.backorder import in_field_order
 from symattn.derivative import forward, real_inputs
-from symattn.presentation import Step, present, present_tangent
+from symattn.presentation import Presented, Step, present, present_tangent
 from symattn.program import Program, Statement
 from symattn.truth.derived import with_gradient, with_tangent
 
@@ -59,7 +59,13 @@ class Derived:
 
 
 def derived(
-    program: Program, *, gradient: bool = False, jvp: bool = False, hvp: bool = False, moved: Sequence[str] = ()
+    program: Program,
+    *,
+    gradient: bool = False,
+    jvp: bool = False,
+    hvp: bool = False,
+    moved: Sequence[str] = (),
+    known: Presented | None = None,
 ) -> Derived:
     r"""A program with its gradient, its tangent along some inputs, and the tangent of its gradient, as asked.
 
@@ -71,6 +77,8 @@ def derived(
         What is derived; ``hvp``, the tangent of the gradient, brings the gradient with it.
     moved
         The tensors that move, gradients of outputs (``dO``) among them; all inputs that have a gradient where it is empty.
+    known
+        The gradient as an algorithm runs it, behind ``program``; the derived gradient in the form that people know by default.
 
     Raises
     ------
@@ -90,7 +98,7 @@ def derived(
     base, raw = program, program
     steps: tuple[Step, ...] = ()
     if gradient or hvp:
-        first = present(program, adjoint(program))
+        first = known or present(program, adjoint(program))
         base, raw, steps = in_field_order(first.program, program), with_gradient(program), first.steps
     if not (jvp or hvp):
         return Derived(base, raw, len(base), len(program), steps)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from symattn.algorithms import BY_TILES, gradient_by_tiles
 from symattn.defined import refuse_undefined
 from symattn.definition import Definition
 from symattn.derivation.binding import changed_title, definition_of, inputs_of, moved_by, refuse_empty_rows
@@ -105,9 +106,12 @@ def derive(
     definition = definition_of(example, definition) if example is not None else definition or Definition()
     definition = definition.replace(lse=lse)
     program = definition.program()
+    known = gradient_by_tiles(definition) if definition.algorithm in BY_TILES and (gradient or hvp) else None
+    if known is not None:
+        program = known.program.with_statements(known.program.statements[: known.forward], program.outputs)
     try:
         moved = moved_by(example, program, definition) if example is not None and (jvp or hvp) else ()
-        made = derived(program, gradient=gradient, jvp=jvp, hvp=hvp, moved=moved)
+        made = derived(program, gradient=gradient, jvp=jvp, hvp=hvp, moved=moved, known=known)
         return _Engine(definition, program, made, example, form, digits, show_max, title, about).derivation()
     except InputValueError as why:
         if example is None or str(why).startswith(f"{example.name}: "):
@@ -128,10 +132,11 @@ class _Engine:
     about: str
 
     def derivation(self) -> Derivation:
-        whole = self.made.program if self.show_max else without_maxima(self.made.program)
+        helpers = self.show_max or self.definition.algorithm in BY_TILES  # a running maximum is what an algorithm is about
+        whole = self.made.program if helpers else without_maxima(self.made.program)
         program = with_constants_in_place(whole)
         style = self.style(program)
-        steps = grouped(program, self.show_max)
+        steps = grouped(program, helpers)
         hidden = frozenset(s.name for step in steps for s in step[:-1])
         inline = frozenset(n for n in hidden if not program[n].over)
         numbers = self.numbers(program, style, inline)

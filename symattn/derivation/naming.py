@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import sympy as sp
 
-from symattn.derivation import positionnames, weightnames
+from symattn.derivation import algorithmnames, positionnames, weightnames
 from symattn.program import Statement, conjuncts, name_of, reads
 from symattn.readings.typesetting.letters import TENSORS, upright
 
@@ -94,11 +94,13 @@ TABLE: Mapping[str, Naming] = {
     ),
     **{name: Naming(*row) for name, row in positionnames.TABLE.items()},
     **{name: Naming(*row) for name, row in weightnames.TABLE.items()},
+    **{name: Naming(*row) for name, row in algorithmnames.TABLE.items()},
 }
 SOFTMAX_BACKWARD = "The softmax passes the gradient on in proportion to P, minus what the row shares."
 INPUTS: Mapping[str, str] = {
     **positionnames.INPUTS,
     **weightnames.INPUTS,
+    **algorithmnames.INPUTS,
     "X": "embedded words",
     "C": "memory",
     "WQ": "query weights",
@@ -116,6 +118,7 @@ INPUTS: Mapping[str, str] = {
 LEGEND: Mapping[str, str] = {
     **positionnames.LEGEND,
     **weightnames.LEGEND,
+    **algorithmnames.LEGEND,
     "C": "the memory",
     "Emb": "the embedding table",
     "tok": "the list of the words' numbers (rows of the embedding table)",
@@ -150,6 +153,10 @@ def row_of(name: str) -> Naming | None:
     >>> row_of("P2").one, row_of("P3")
     ('Attention weights of the second map', None)
     """
+    for suffix, words in algorithmnames.SUFFIXES.items():
+        known = TABLE.get(name.removesuffix(suffix))
+        if name not in TABLE and name.endswith(suffix) and known is not None:
+            return Naming(known.one + words, known.many + words, known.reason)
     if name in TABLE or name[-1:] != "2" or name[:-1] not in TABLE:
         return TABLE.get(name)
     row = TABLE[name[:-1]]

@@ -29,6 +29,7 @@ SIGNS: Mapping[str, str] = {
 """Macros without an argument."""
 UPRIGHT = frozenset({"mathrm", "operatorname", "text", "mathbf", "mathcal"})
 """Macros that only change how their argument looks."""
+ACCENTS: Mapping[str, str] = {"dot": "\u0307", "bar": "\u0304", "tilde": "\u0303", "hat": "\u0302"}
 RAISED: Mapping[str, str] = {"2": "²", "3": "³", "ᵀ": "ᵀ", "-1": "⁻¹"}
 LARGE = ("Σ", "Π", "max", "min")
 SIZES = frozenset({"d", "H"})
@@ -153,8 +154,8 @@ class _Reader:
         if name == "sqrt":
             body = self.argument()
             return "√" + (body if is_simple(body) else f"({body})")
-        if name == "dot":
-            return self.argument() + "\u0307"
+        if name in ACCENTS:
+            return self.argument() + ACCENTS[name]
         if name in UPRIGHT:
             body = self.argument() if name != "text" else self.spaced()
             return body.translate({"mathcal": SCRIPT, "mathbf": BOLD}.get(name, {}))
