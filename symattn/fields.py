@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from symattn.errors import UnknownNameError, nearest
+from symattn.evaluation import HELPERS as OF_ALGORITHMS
 
 
 class Field(NamedTuple):
@@ -87,6 +88,9 @@ DECLARED: tuple[Field, ...] = (
     Field("Lac", "decay", "bKic", about="the logarithm of the factor by which each key channel of the state fades at each step"),
     Field("Bt", "beta", "bKi", about="how much of what the state does not yet say each step writes"),
     Field("St0", "initial_state", "bKce", about="the state before the first step"),
+    Field("Kc", "key_cache", "Kurc", about="the keys of all sequences: page, place in the page, channel"),
+    Field("Vc", "value_cache", "Kure", about="the values of all sequences: page, place in the page, channel"),
+    Field("page", "block_table", "bt", "integer", "pages", about="the pages of a sequence, in the order of its keys"),
 )
 """Inputs of the variants that need nothing but their axes: checked against the program's shapes, and drawn by their kind."""
 
@@ -133,6 +137,7 @@ ROWS: tuple[Field, ...] = (
 BY_LETTER: Mapping[str, Field] = {row.letter: row for row in ROWS}
 HELPERS: Mapping[str, str] = {
     "scale": "",
+    **OF_ALGORITHMS,
     **dict.fromkeys(("m", "m0", "l", "lk", "E0", "P0", "N", "cnt", "D"), "bHi"),
     **dict.fromkeys(("E", "Pd"), "bHij"),
     **dict.fromkeys(("O0", "U"), "bHie"),
@@ -154,11 +159,11 @@ HELPERS: Mapping[str, str] = {
     **dict.fromkeys(("Ksum", "Kmean"), "bKc"),
     **dict.fromkeys(("Qf", "Qfp", "Qfn"), "bHic"),
     **dict.fromkeys(("Kf", "Kfp", "Kfn", "Kd", "Kw", "Kwp"), "bKjc"),
-    **dict.fromkeys(("O1", "O2", "O20"), "bHie"),
+    **dict.fromkeys(("Oin", "Oout", "Ooutr", "Or"), "bHie"),
     **dict.fromkeys(("V0", "Vn", "Vnp", "Vp", "Vw", "Vwp"), "bKje"),
     **dict.fromkeys(("Rk", "Tk"), "bKij"),
     **{"St": "bKice", "Sb": "bKice", "Si": "bKice", "Sa": "bKxce", "Sp": "bKxce", "Sk": "bKxcw", "z": "bKic", "za": "bKxc"},
-    **{"l0": "bHi", "Gamma": "bKijc", "Lambda": "bKic", "Omega": "bKjc", "Delta": "bKxc", "Lsum": "bKic", "Lall": "bKxc"},
+    **{"lr": "bHi", "lrk": "bHi", "lr0": "bHi", "Rg": "bHij", "Gamma": "bKijc", "Lambda": "bKic", "Omega": "bKjc", "Delta": "bKxc", "Lsum": "bKic", "Lall": "bKxc"},
     **{"Kcount": "b", "Qw": "bHiy", "Hq": "bHix", "Hk": "bHjx", "Rc": "bHij", "Rp": "bHit"},
 }
 """Tensors of a program that have no field name, and their axes."""

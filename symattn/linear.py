@@ -45,6 +45,7 @@ def record_linear(d: Definition) -> dict[str, str]:
         "form": "linear attention: a state that steps write to and queries read",
         "scale": "none: it cancels" if d.normalized else "1/sqrt(d), of what is read" if d.scale is None else f"{write(d.scale)}, of what is read",
         "feature": feature,
+        "empty_row": "none",
         "normalized": "weights are divided by their sum over the keys" if d.normalized else "no",
         "evaluation": d.evaluation + (f", {d.block} steps a chunk" if d.block else ""),
     }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import sympy as sp
 
-from symattn.derivation import algorithmnames, positionnames, weightnames
+from symattn.derivation import algorithmnames, layernames, linearnames, positionnames, weightnames
 from symattn.program import Statement, conjuncts, name_of, reads
 from symattn.readings.typesetting.letters import TENSORS, upright
 
@@ -92,15 +92,19 @@ TABLE: Mapping[str, Naming] = {
         "Gradient of the embedding table",
         "A word's row collects the gradients of all its positions.",
     ),
+    **{name: Naming(*row) for name, row in layernames.TABLE.items()},
     **{name: Naming(*row) for name, row in positionnames.TABLE.items()},
     **{name: Naming(*row) for name, row in weightnames.TABLE.items()},
     **{name: Naming(*row) for name, row in algorithmnames.TABLE.items()},
+    **{name: Naming(*row) for name, row in linearnames.TABLE.items()},
 }
 SOFTMAX_BACKWARD = "The softmax passes the gradient on in proportion to P, minus what the row shares."
 INPUTS: Mapping[str, str] = {
+    **layernames.INPUTS,
     **positionnames.INPUTS,
     **weightnames.INPUTS,
     **algorithmnames.INPUTS,
+    **linearnames.INPUTS,
     "X": "embedded words",
     "C": "memory",
     "WQ": "query weights",
@@ -116,9 +120,11 @@ INPUTS: Mapping[str, str] = {
     "p": "dropout rate",
 }
 LEGEND: Mapping[str, str] = {
+    **layernames.LEGEND,
     **positionnames.LEGEND,
     **weightnames.LEGEND,
     **algorithmnames.LEGEND,
+    **linearnames.LEGEND,
     "C": "the memory",
     "Emb": "the embedding table",
     "tok": "the list of the words' numbers (rows of the embedding table)",
@@ -148,19 +154,20 @@ def words_for(parameters: Iterable[str]) -> dict[str, str]:
 
 
 def row_of(name: str) -> Naming | None:
-    """The row of a tensor; a name that ends in 2 is that of the second of two maps.
+    """The row of a tensor; a name that ends in 2 is that of the second of two maps, one that ends in x of the cross attention.
 
     >>> row_of("P2").one, row_of("P3")
     ('Attention weights of the second map', None)
     """
+    whose = {"2": "of the second map", "x": "of the cross attention"}.get(name[-1:])
     for suffix, words in algorithmnames.SUFFIXES.items():
         known = TABLE.get(name.removesuffix(suffix))
         if name not in TABLE and name.endswith(suffix) and known is not None:
             return Naming(known.one + words, known.many + words, known.reason)
-    if name in TABLE or name[-1:] != "2" or name[:-1] not in TABLE:
+    if name in TABLE or whose is None or name[:-1] not in TABLE:
         return TABLE.get(name)
     row = TABLE[name[:-1]]
-    return Naming(f"{row.one} of the second map", f"{row.many} of the second map", row.reason)
+    return Naming(f"{row.one} {whose}", f"{row.many} {whose}", row.reason)
 
 
 def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tuple[str, str]:
@@ -172,7 +179,8 @@ def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tu
             return naming_of_gradient(s.name[1:].rstrip("'"), parameters), _reason(s, "gradient")
         inner, _, through = s.name[1:].partition("_")
         if through and inner in {*TABLE, *INPUTS, *parameters}:
-            return f"{naming_of_gradient(inner, parameters)}: the share through {through}", _reason(s, "share")
+            share = "before its factor" if through == "sum" else f"the share through {through}"
+            return f"{naming_of_gradient(inner, parameters)}: {share}", _reason(s, "share")
         return naming_of_gradient(s.name[1:]), _reason(s, "gradient")
     if CHOICE.fullmatch(s.name):
         return _choice(s)

@@ -37,11 +37,11 @@ def chunked(b: Builder) -> None:
     total = None
     if b.d.normalized:
         before = sums(b, decays).xreplace({x: chunk_of(b, i)})
-        total = b.add(at.query("l0"), at.query(b.query, c) * start * before, c)
+        total = b.add(at.query("lr0"), at.query(b.query, c) * start * before, c)
     p = weights(b, gamma, decays, total)
-    inside = b.masked(at.query("O1", e), p * value, j)
-    outside = read_out(b, "O2", at.query(b.query, c) * start * entering, c)
-    b.add(at.query("O", e), inside + (outside if total is None else outside / at.query("l")))
+    inside = b.masked(at.query("Oin", e), p * value, j)
+    outside = read_out(b, "Oout", at.query(b.query, c) * start * entering, c)
+    b.add(at.query("O", e), inside + (outside if total is None else outside / at.query("lr")))
 
 
 def states(b: Builder, decays: Decays, written: Tensor, known: Tensor | None) -> Tensor:

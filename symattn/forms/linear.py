@@ -50,10 +50,10 @@ def parallel(b: Builder) -> None:
             before = b.add(of_keys(b, "V0", i, e), start * of_keys(b, b.key, i, c) * of_keys(b, "St0", c, e), c)
         value = solved(b, gamma, decays, sp.true, "Vn", of_keys(b, b.value, i, e), before).xreplace({i: j})
     p = weights(b, gamma, decays)
-    parts = [b.masked(at.query("O1" if b.d.initial_state else "O", e), p * value, j)]
+    parts = [b.masked(at.query("Oin" if b.d.initial_state else "O", e), p * value, j)]
     if b.d.initial_state:
         read = at.query(b.query, c) * start * of_keys(b, "St0", c, e)
-        parts.append(read_out(b, "O2", read, c))
+        parts.append(read_out(b, "Oout", read, c))
         b.add(at.query("O", e), sp.Add(*parts))
 
 

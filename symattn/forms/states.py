@@ -33,12 +33,12 @@ def weights(b: Builder, gamma: sp.Expr, decays: Decays, total: sp.Expr | None = 
     if scaled(b):
         p = b.masked(at.score("S"), scale(b) * p)
     if not decays.channels and gamma != 1:
-        p = b.masked(at.score("E" if b.d.normalized else "P"), p * gamma)
+        p = b.masked(at.score("Rg"), p * gamma)
     if not b.d.normalized:
         return p
-    row = b.masked(at.query("l" if total is None else "lk"), p, j)
+    row = b.masked(at.query("lr" if total is None else "lrk"), p, j)
     if total is not None:
-        row = b.add(at.query("l"), row + total)
+        row = b.add(at.query("lr"), row + total)
     return b.masked(at.score("P"), p / row)
 
 
@@ -77,9 +77,9 @@ def read_out(b: Builder, name: str, read: sp.Expr, c: sp.Symbol, normaliser: Ten
     """``name[i, e]``, the sum of ``read`` over the key channels, scaled; divided by query times ``normaliser`` where asked."""
     at, e = b.at, b.at["e"]
     if b.d.normalized and normaliser is not None:
-        above = b.add(at.query(name + "0", e), read, c)
-        row = b.add(at.query("l"), at.query(b.query, c) * normaliser, c)
+        above = b.add(at.query(name + "r", e), read, c)
+        row = b.add(at.query("lr"), at.query(b.query, c) * normaliser, c)
         return b.add(at.query(name, e), above / row)
     if not scaled(b):
         return b.add(at.query(name, e), read, c)
-    return b.add(at.query(name, e), scale(b) * b.add(at.query(name + "0", e), read, c))
+    return b.add(at.query(name, e), scale(b) * b.add(at.query(name + "r", e), read, c))

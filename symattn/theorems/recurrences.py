@@ -88,7 +88,7 @@ class Same:
         self.mine = self.world.statements(self.program)
         self.its = self.world.statements(self.other)
         self.chunked = self.world.length is not None
-        self.common = {"Vn", "l"} & self.mine.keys() & self.its.keys()
+        self.common = {"Vn", "lr"} & self.mine.keys() & self.its.keys()
         alike = {n for n, s in self.mine.items() if s.scan is None and self.its.get(n) == s}
         while odd := {n for n in alike if self.mine[n].needs & (self.mine.keys() - alike)}:
             alike -= odd
@@ -109,8 +109,8 @@ class Same:
         if "Vn" in self.its:
             yield from self._written(closed)
         form = self._form(closed)
-        if "l" in self.common:
-            claim = _sum(self.mine["l"]) - self._its(_sum(self.its["l"]))
+        if "lr" in self.common:
+            claim = _sum(self.mine["lr"]) - self._its(_sum(self.its["lr"]))
             yield "the sums that normalise are equal", form.is_zero(claim)
         for n in self.program.outputs:
             yield f"{n} is equal", form.is_zero(self.mine[n].target - self._its(self.mine[n].target))

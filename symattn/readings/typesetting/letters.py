@@ -119,6 +119,29 @@ TENSORS: Mapping[str, str] = {
     "WV": "W_V",
     "WO": "W_O",
     "Emb": r"\mathcal{E}",
+    **{kind + x + "x": rf"{kind}_{{{x}\times}}" for kind in "Wb" for x in "QKVO"},
+    **{x + "x": rf"{x}_{{\times}}" for x in "QKVRSEPO"},
+    **{x + "x": rf"{tex}_{{\times}}" for x, tex in (("m", "m"), ("l", r"\ell"), ("Attn", r"\mathrm{Attn}"))},
+    **{x + "lin": rf"{x}_{{\mathrm{{lin}}}}" for x in "QKVY"},
+    **{x + "linx": rf"{x}_{{\mathrm{{lin}}\times}}" for x in "QKV"},
+    "Attnlin": r"\mathrm{Attn}_{\mathrm{lin}}",
+    "Attnlinx": r"\mathrm{Attn}_{\mathrm{lin}\times}",
+    "FFlin": r"\mathrm{FF}_{\mathrm{lin}}",
+    "H1lin": r"H_{\mathrm{lin}}",
+    "FF": r"\mathrm{FF}",
+    "Wff1": "W_1",
+    "Wff2": "W_2",
+    "bff1": "b_1",
+    "bff2": "b_2",
+    **{x + k: rf"{tex}_{k}" for x, tex in (("sd", r"\sigma"), ("gain", "g"), ("shift", "s")) for k in "123"},
+    "PE": r"\mathrm{PE}",
+    "PEsin": r"\mathrm{PE}_{\sin}",
+    "PEcos": r"\mathrm{PE}_{\cos}",
+    "Xp": r"X_{\mathrm{pos}}",
+    "Pw": r"P_{\mathrm{next}}",
+    "mw": r"m_{\mathrm{next}}",
+    "Ew": r"E_{\mathrm{next}}",
+    "lw": r"\ell_{\mathrm{next}}",
     "tok": "t",
     "doc": r"\mathrm{doc}",
     "scale": r"\alpha",
@@ -170,6 +193,35 @@ TENSORS: Mapping[str, str] = {
     "P0_b": r"\hat{P}_0",
     "Pd_b": r"\hat{P}_{\mathrm{d}}",
     "shard": r"\sigma",
+    "Qf": r"\Phi_Q",
+    "Kf": r"\Phi_K",
+    **{x + "f" + k: rf"\Phi_{{{x}{sign}}}" for x in "QK" for k, sign in (("p", "+"), ("n", "-"))},
+    "gam": r"\gamma",
+    **dict.fromkeys(("Al", "Ac"), "a"),
+    **dict.fromkeys(("lgam", "Lal", "Lac"), "g"),
+    "Bt": r"\beta",
+    "St0": r"\mathcal{S}_0",
+    "St": r"\mathcal{S}",
+    "Sb": r"\mathcal{S}_{\mathrm{in}}",
+    "Si": r"\mathcal{S}_{\mathrm{first}}",
+    "Sa": r"\mathcal{A}",
+    "Sk": r"\mathcal{B}",
+    "Sp": r"\mathcal{D}",
+    "za": r"z_{\mathrm{new}}",
+    "Lsum": r"\bar{g}",
+    "Lall": r"\hat{g}",
+    "Rg": r"R_{\Gamma}",
+    **{"lr" + k: rf"\ell{tex}" for k, tex in (("", ""), ("k", r"_{\mathrm{in}}"), ("0", r"_{\mathrm{out}}"))},
+    "Rk": "R_K",
+    "Tk": "T_K",
+    "Vn": r"\tilde{V}",
+    **dict.fromkeys(("Vp", "Vnp"), r"\hat{V}"),
+    **{x + k: rf"{tex}_{{\mathrm{{w}}}}" for k, top in (("w", ""), ("wp", r"\hat")) for x in "VK" for tex in (rf"{top}{{{x}}}" if top else x,)},
+    "Kd": r"K_{\mathrm{d}}",
+    "Or": r"O_{\mathrm{r}}",
+    "Oin": r"O_{\mathrm{in}}",
+    "Oout": r"O_{\mathrm{out}}",
+    "Ooutr": r"O_{\mathrm{out,r}}",
     "Kc": r"\mathcal{K}",
     "Vc": r"\mathcal{V}",
     "page": r"\pi",
@@ -213,8 +265,12 @@ SYMBOLS: Mapping[str, str] = {
     "d": "d_k",
     "dv": "d_v",
     "dmodel": r"d_{\mathrm{model}}",
+    "dmemory": r"d_{\mathrm{memory}}",
+    "dff": r"d_{\mathrm{ff}}",
+    "dout": r"d_{\mathrm{out}}",
     "Hkv": r"H_{\mathrm{kv}}",
     "vocab": r"n_{\mathrm{vocab}}",
+    "chunk": "C",
 }
 
 
@@ -290,7 +346,8 @@ class Letters:
 
     def _is_gradient(self, name: str) -> bool:
         inner = name[1:]
-        return name[:1] == "d" and bool(inner) and (inner in self.known or inner in self.tensors or inner[0].isupper())
+        bare = inner.rstrip("'")
+        return name[:1] == "d" and bool(bare) and (bare in self.known or bare in self.tensors or bare[0].isupper())
 
     def _by_rule(self, name: str) -> Letter:
         bare = name.rstrip("'")
@@ -299,10 +356,11 @@ class Letters:
             return Letter(bare + prime)
         if bare in GREEK:
             return Letter(rf"\{bare}{prime}")
-        match = re.fullmatch(r"([A-Za-z]+)_?([0-9]+)", bare) or re.fullmatch(r"([A-Za-z]+)_(\w+)", bare)
+        match = re.fullmatch(r"([A-Za-z]+)_?([0-9]+)", bare) or re.fullmatch(r"([A-Za-z]+'*)_([\w']+)", bare)
         match = match or re.fullmatch(r"([A-Za-z])([A-Za-z])", bare)
         if match:
-            outer = self.tensor(match[1]) if match[1] in self.tensors else self._by_rule(match[1])
+            whole = match[1] in self.tensors or self._is_gradient(match[1])
+            outer = self.tensor(match[1]) if whole else self._by_rule(match[1])
             sub = self._subscript(match[2])
             return Letter(outer.base + prime, f"{outer.sub},{sub}" if outer.sub else sub, outer.prefix)
         return Letter(upright(bare) + prime)
