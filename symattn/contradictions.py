@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from symattn.combinations import refuse_combinations
 from symattn.errors import DefinitionError, nearest
+from symattn.evaluation import NAMES, refuse_algorithms
 from symattn.fields import RESERVED
 from symattn.grammar import parameters_of
 from symattn.linear import refuse_linear
@@ -47,6 +48,7 @@ def refuse_contradictions(d: Definition) -> None:
     if d.window is not None and d.window_counts == "keys":
         refuse(d.window[0] == 0, "a window of 0 keys on the left is empty: window_counts='keys' counts the query's own position")
     refuse_combinations(d, refuse)
+    refuse_algorithms(d, refuse)
     refuse_unread(d)
     refuse_linear(d, refuse)
     refuse_positions(d, refuse)
@@ -71,6 +73,7 @@ def check_parameters(d: Definition) -> None:
         "slope": d.alibi, "bias": d.bias, "sink": d.sink, "len": d.key_lengths, "drop": d.dropout, "p": d.dropout,
         "doc": d.document, "tok": d.start == "tokens", "Emb": d.start == "tokens", "X": d.start != "qkv", "C": d.cross,
         "WQ": d.start != "qkv", "WK": d.start != "qkv", "WV": d.start != "qkv", "WO": d.output_projection,
+        **dict.fromkeys(NAMES, d.algorithm is not None),
     }  # fmt: skip
     derived = {"d" + name for name in d.parameters} | {name + "_t" for name in (*d.parameters, *RESERVED)}
     for name in d.parameters:

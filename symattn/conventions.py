@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from symattn import positionwords
 from symattn.combinations import has_lse, weights_in_words
 from symattn.errors import UnknownNameError, nearest
+from symattn.evaluation import record_algorithms
 from symattn.grammarprint import write
 from symattn.linear import record_linear
 
@@ -268,6 +269,7 @@ def record(d: Definition) -> dict[str, str]:
     }
     words |= weights_in_words(d)
     words |= record_linear(d)
+    words |= record_algorithms(d)
     words |= positionwords.words(d)
     if d.params:
         words["params"] = ", ".join(f"{k} = {_value(v)}" for k, v in d.params.items())
