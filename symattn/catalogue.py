@@ -77,7 +77,7 @@ def entry(name: str) -> Entry:
 
     >>> alibi = entry("alibi")
     >>> alibi.becomes, alibi.reads["alibi_slopes"]
-    (('causal where slope = 0',), '(H)')
+    (('causal where all slopes 0',), '(H)')
     """
     row = variants.get(name)
     definition = row.definition
@@ -133,7 +133,7 @@ def to_text(e: Entry) -> str:
     for _, f in e.formulas:
         lines += [f"  {line}" for line in f.latex.splitlines()]
     lines += ["", "Conventions", *_rows(list(e.conventions.items()))]
-    lines += ["", f"More: symattn derive {e.name} --gradient, symattn verify KERNEL --variant {e.name}"]
+    lines += ["", f"symattn derive {e.name} --gradient", f"symattn verify KERNEL --variant {e.name}"]
     return "\n".join(lines) + "\n"
 
 
@@ -152,7 +152,7 @@ def listing() -> str:
     """
     lines = []
     for family, title in variants.families().items():
-        lines.append(f"{family}: {title}")
+        lines += textwrap.wrap(f"{family}: {title}", WIDTH, subsequent_indent="  ")
         for name in variants.names():
             if variants.family_of(name) == family:
                 lines += textwrap.wrap(
