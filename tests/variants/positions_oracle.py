@@ -1,4 +1,4 @@
-"""Rotations, norms, distances and similarities written a second time, as loops over vectors in float64, with no code of symattn."""
+"""Rotations, norms, distances and similarities written a second time: loops over vectors in float64, with no code of symattn."""
 
 from __future__ import annotations
 
