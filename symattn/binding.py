@@ -17,6 +17,7 @@ from symattn import declared, forms, givens
 from symattn.axes import Array, Axes
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, EmptyRowError, InputValueError, ShapeError, UnknownNameError, nearest
+from symattn.evaluation import refuse_open_block
 from symattn.fields import BY_LETTER, HELPERS, INPUT_FIELDS, field_of
 from symattn.positions import refuse_widths
 from symattn.program import Program
@@ -97,6 +98,7 @@ def bind(definition: Definition, fields: Mapping[str, Any], *, layout: str = "bh
     if layout not in LAYOUTS:
         raise DefinitionError(f"layout is one of {', '.join(map(repr, LAYOUTS))}, got {layout!r}. {nearest(layout, LAYOUTS)}")
     _refuse_unused(definition, fields)
+    refuse_open_block(definition)
     arrays = {name: as_array(name, x) for name, x in fields.items() if name not in OUTPUT_FIELDS and x is not None}
     for name, x in arrays.items():
         if 0 in x.shape:
@@ -207,7 +209,7 @@ def _refuse_unread(program: Program, arrays: Mapping[str, Array], d: Definition)
 
 def _refuse_unused(d: Definition, fields: Mapping[str, Any]) -> None:
     """A field that exists and that this definition does not read is a mistake: it would be ignored in silence."""
-    own = forms.get(d.form).sources
+    own = forms.sources_of(d)
 
     def starts(letter: str, otherwise: bool) -> bool:
         return letter in own if own else otherwise

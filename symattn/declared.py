@@ -156,10 +156,11 @@ def heads_of(d: Definition, arrays: Mapping[str, Array]) -> tuple[int, int, bool
     InputValueError
         When a source is missing.
     """
-    rows = [BY_LETTER[letter] for letter in forms.get(d.form).sources]
+    rows = [BY_LETTER[letter] for letter in forms.sources_of(d)]
     missing = [row.field for row in rows if row.field not in arrays]
+    start = f"the form {d.form}" if forms.get(d.form).sources else f"algorithm={d.algorithm!r}"
     if missing:
-        raise InputValueError(f"missing: {', '.join(missing)}; the form {d.form} starts from {', '.join(r.field for r in rows)}")
+        raise InputValueError(f"missing: {', '.join(missing)}; {start} starts from {', '.join(r.field for r in rows)}")
     batch = any("b" in row.axes and arrays[row.field].ndim == len(row.axes) for row in rows)
     heads, kv_heads = d.heads, d.kv_heads
     for row in rows:

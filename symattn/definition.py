@@ -303,7 +303,7 @@ class Definition:
         """
         from symattn import forms
 
-        if forms.get(self.form).sources:
+        if forms.sources_of(self):
             return self
         return self.replace(start="qkv", cross=False, output_projection=False, positions=None, next_word=False)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from symattn.errors import DefinitionError
+
 if TYPE_CHECKING:
     from symattn.definition import Definition
 
@@ -35,7 +37,22 @@ def refuse_algorithms(d: Definition, refuse: Callable[[object, str], None]) -> N
             d.start != "qkv" or d.cross,
             "algorithm='paged' looks keys and values up in a given cache: set start='qkv', with key_cache, value_cache, block_table",
         )
+        refuse(d.output_projection, "algorithm='paged' is about the attention itself; leave output_projection out")
         refuse(d.differential, "a paged cache has one set of keys; leave differential or algorithm out")
+
+
+def refuse_open_block(d: Definition) -> None:
+    """Numbers need a number of keys of a tile, where no array shows it.
+
+    Raises
+    ------
+    DefinitionError
+        When the definition leaves it open.
+    """
+    if d.algorithm in ("flash", "split", "ring") and d.block is None:
+        raise DefinitionError(
+            f"algorithm={d.algorithm!r} is a formula for any size of tiles; numbers need one: set block, for example block=64"
+        )
 
 
 def record_algorithms(d: Definition) -> dict[str, str]:

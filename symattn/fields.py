@@ -88,8 +88,8 @@ DECLARED: tuple[Field, ...] = (
     Field("Lac", "decay", "bKic", about="the logarithm of the factor by which each key channel of the state fades at each step"),
     Field("Bt", "beta", "bKi", about="how much of what the state does not yet say each step writes"),
     Field("St0", "initial_state", "bKce", about="the state before the first step"),
-    Field("Kc", "key_cache", "Kurc", about="the keys of all sequences: page, place in the page, channel"),
-    Field("Vc", "value_cache", "Kure", about="the values of all sequences: page, place in the page, channel"),
+    Field("Kc", "key_cache", "Kvrc", about="the keys of all sequences: page, place in the page, channel"),
+    Field("Vc", "value_cache", "Kvre", about="the values of all sequences: page, place in the page, channel"),
     Field("page", "block_table", "bt", "integer", "pages", about="the pages of a sequence, in the order of its keys"),
 )
 """Inputs of the variants that need nothing but their axes: checked against the program's shapes, and drawn by their kind."""

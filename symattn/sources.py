@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from symattn import declared, forms
 from symattn.axes import Array, Axes
 from symattn.definition import Definition
 from symattn.errors import InputValueError, ShapeError
+from symattn.indexed import index, size
 from symattn.intake import framework, to_numpy
 from symattn.numbers import exact_array
 
@@ -63,7 +65,7 @@ def _all_integers(x: Any) -> bool:
 
 def sources_of(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sources:
     """The sources of a definition; see :func:`symattn.binding.bind` for what is refused."""
-    if forms.get(d.form).sources:
+    if forms.sources_of(d):
         return _own(d, arrays, layout)
     needed = {
         "qkv": ("query", "key", "value"),
@@ -112,9 +114,12 @@ def _own(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sources:
     d = _heads(d, heads, kv_heads)
     axes = Axes(heads, kv_heads, batch, d.grouping == "tiled")
     sizes = _sizes(axes)
-    inputs = declared.take(d.program(batch=batch), forms.get(d.form).sources, arrays, axes, sizes, layout)
+    program = d.program(batch=batch)
+    inputs = declared.take(program, forms.sources_of(d), arrays, axes, sizes, layout)
     sizes.setdefault("B", 1)
-    sizes.setdefault("m", sizes.get("n", 1))
+    keys = program.dims.get(index("j"), size("m"))
+    slots = keys.xreplace({a: sp.Integer(sizes[str(a)]) for a in keys.free_symbols if str(a) in sizes})
+    sizes.setdefault("m", int(slots) if slots.is_Integer else sizes.get("n", 1))
     return Sources(d, axes, inputs, sizes, layout)
 
 

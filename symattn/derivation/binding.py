@@ -15,6 +15,7 @@ from symattn.derivation.examples import ARRAYS, Array, Example
 from symattn.derivation.work import Worksheet
 from symattn.directions import PREFIX, check_directions, moving
 from symattn.errors import FileFormatError, InputValueError, ShapeError, SymattnError
+from symattn.evaluation import refuse_open_block
 from symattn.fields import BY_LETTER, field_of, kind_of
 from symattn.numbers import exact_array
 from symattn.positions import refuse_widths
@@ -133,6 +134,7 @@ def inputs_of(
     """
     given: dict[str, Array] = {}
     definition = definition or Definition()
+    refuse_open_block(definition)
     names = {n: _field(n, definition) for n in program.inputs}
     fields = {field: n for n, field in names.items()}
     for key, array in example.arrays.items():

@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from symattn.errors import UnknownNameError, nearest
 from symattn.forms.form import Form
 
-__all__ = ["Form", "get", "names"]
+if TYPE_CHECKING:
+    from symattn.definition import Definition
+
+__all__ = ["Form", "get", "names", "sources_of"]
 
 MODULES = ("softmax", "layers", "linear")
 """The files of this package that hold rows."""
+
+
+PAGED = ("Q", "Kc", "Vc", "page")
+"""What attention over a paged cache starts from."""
 
 
 @cache
@@ -27,6 +35,16 @@ def _forms() -> Mapping[str, Form]:
 def names() -> tuple[str, ...]:
     """The names of all forms."""
     return tuple(_forms())
+
+
+def sources_of(d: Definition) -> tuple[str, ...]:
+    """Letters of the tensors that a definition starts from in place of Q, K, V (or X): those of its form, or of a paged cache.
+
+    >>> from symattn.definition import Definition
+    >>> sources_of(Definition(algorithm="paged")), sources_of(Definition())
+    (('Q', 'Kc', 'Vc', 'page'), ())
+    """
+    return PAGED if d.algorithm == "paged" else get(d.form).sources
 
 
 def get(name: str) -> Form:

@@ -90,14 +90,14 @@ def _numbers(row: Field, shape: tuple[int, ...], sizes: dict[str, int], r: np.ra
 def further(definition: Definition) -> tuple[str, ...]:
     """The letters of declared inputs that a definition reads beside its sources."""
     program = definition.program(batch=True)
-    own = forms.get(definition.form).sources
+    own = forms.sources_of(definition)
     return tuple(n for n in program.inputs if n in declared.LETTERS and n not in own)
 
 
 def from_scratch(definition: Definition, shape: Shape, r: np.random.Generator, draw: Draw) -> dict[str, Array]:
     """All arrays of a form that starts from other tensors than query, key and value, incoming gradients among them."""
     d = with_heads(definition, shape)
-    own = forms.get(definition.form).sources
+    own = forms.sources_of(definition)
     found = drawn(definition, shape, (*own, *(x for x in further(definition))), r, draw)
     program = d.program(batch=True)
     sizes = {x: sp.Integer(n) for x, n in ((x, sizes_of(program, shape)[str(x)]) for x in program.sizes)}

@@ -142,7 +142,7 @@ def reads_visible_keys_only(d: Definition) -> bool:
 
 def starts_elsewhere(d: Definition) -> bool:
     """Whether a definition starts from other tensors than query, key and value."""
-    return bool(forms.get(d.form).sources)
+    return bool(forms.sources_of(d))
 
 
 _WIDE, _TALL = Shape(2, 6, 3, 5, 7, 6, 6), Shape(2, 6, 3, 7, 5, 6, 6)

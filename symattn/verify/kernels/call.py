@@ -58,7 +58,7 @@ class Call:
     @property
     def sources(self) -> tuple[str, ...]:
         """The fields that the definition starts from: ``query key value``, or those of its form."""
-        own = forms.get(self.definition.form).sources
+        own = forms.sources_of(self.definition)
         return tuple(BY_LETTER[letter].field for letter in own) if own else ("query", "key", "value")
 
     @property
