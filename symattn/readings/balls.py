@@ -167,6 +167,14 @@ _sqrt = _function("sqrt", NAN, POSITIVE)
 _exp = _function("exp", 0, POSITIVE)
 
 
+def _whole(x: Any, k: int) -> Any:
+    """A power with a positive integer; Arb's own knows nothing of a ball whose midpoint is 0."""
+    if isinstance(x, Ball) and x.mid() == 0 and not x.is_exact():
+        reach = x.abs_upper() ** k
+        return reach.union(Ball(0)) if k % 2 == 0 else reach.union(-reach)
+    return x**k
+
+
 def _sigmoid(x: Any) -> Any:
     """The logistic function; it rises, so a wide ball is taken by its ends."""
     if isinstance(x, Special):
@@ -192,7 +200,7 @@ def _power(a: Any, b: Any) -> Any:
         return _exp(_logarithm(a) * b)
     if Ball(b).is_exact() and Ball(b).is_integer():
         k = int(Ball(b).unique_fmpz())
-        return _div(1, Ball(a) ** -k) if k < 0 else Ball(a) ** k
+        return _div(1, _whole(Ball(a), -k)) if k < 0 else _whole(Ball(a), k) if k else Ball(1)
     if a == 0:
         return Ball(0) if b > 0 else NAN if b < 0 else Ball.nan()
     return NAN if a < 0 else Ball(a) ** Ball(b)
@@ -313,6 +321,7 @@ NAMESPACE = Namespace(
         "div": _div,
         "power": _power,
         "sqrt": _root,
+        "whole": _whole,
         "exp": _exp,
         "log": _logarithm,
         "tanh": _function("tanh", -1, 1),
@@ -350,5 +359,6 @@ TABLE = NumberTable(
     nan=NAN,
     negative_infinity=NEGATIVE,
     settle=_settle,
+    or_nothing=lambda x: Ball.nan() if isinstance(x, Special) else Ball(x).union(Ball(0)),
 )
 """The number type of balls, at whatever precision is set when it is used."""

@@ -6,6 +6,7 @@ table (``tables.py``) says what the names mean. No module name and no name that 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -127,9 +128,9 @@ class ScalarPrinter(Printer):
     def _print_power(self, base: sp.Expr, exponent: sp.Expr) -> str:
         b = self._print(base)
         if exponent.is_Integer and 0 < exponent <= SMALL:
-            return b if exponent == 1 else f"({b})**{int(exponent)}"
+            return b if exponent == 1 else f"whole({b}, {int(exponent)})"
         if exponent.is_Rational and exponent.q == 2 and 0 < exponent.p <= SMALL:
-            return f"sqrt({b})" if exponent.p == 1 else f"sqrt({b})**{int(exponent.p)}"
+            return f"sqrt({b})" if exponent.p == 1 else f"whole(sqrt({b}), {int(exponent.p)})"
         return f"power({b}, {self._print(exponent)})"
 
     def _call(self, name: str, *args: sp.Basic) -> str:
@@ -196,10 +197,13 @@ Functions = Mapping[str, Callable[..., Any]]
 
 
 class Namespace:
-    """What the names in printed code mean; hashable by identity, so that a compiled function is kept with it."""
+    """What the names in printed code mean; hashable by identity, so that a compiled function is kept with it.
+
+    ``whole``, the power with a positive integer, is Python's where a table does not say otherwise.
+    """
 
     def __init__(self, functions: Functions) -> None:
-        self.functions = dict(functions)
+        self.functions = {"whole": operator.pow, **functions}
 
 
 @lru_cache(maxsize=2048)

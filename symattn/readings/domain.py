@@ -15,7 +15,7 @@ import sympy as sp
 from symattn.errors import InputValueError, UndecidedError
 from symattn.indexed import condition_text
 from symattn.program import Statement, integer_symbols
-from symattn.readings.decisions import NO, OUTSIDE, UNDEFINED, YES, States, total
+from symattn.readings.decisions import NO, OPEN, OUTSIDE, UNDEFINED, YES, States, total
 from symattn.readings.subscripts import Grid, Subscripts
 
 Bools = npt.NDArray[np.bool_]
@@ -80,11 +80,17 @@ def open_grid(axes: Sequence[sp.Symbol], sizes: Sequence[int]) -> dict[sp.Symbol
 
 
 def masks_of(
-    statement: Statement, conditions: Sequence[sp.Basic], size: Callable[[sp.Symbol], int], subscripts: Subscripts, judge: Judge
+    statement: Statement,
+    conditions: Sequence[sp.Basic],
+    size: Callable[[sp.Symbol], int],
+    subscripts: Subscripts,
+    judge: Judge,
+    doubtful: list[Mask] | None = None,
 ) -> list[Mask]:
     """The masks of a statement, one for each condition, so that a contraction can put each where it belongs.
 
-    Conditions on given numbers come first; those that read computed ones are judged only where the first ones hold.
+    Conditions on given numbers come first; those that read computed ones are judged only where the first ones hold. Where a list
+    ``doubtful`` is given, points at which computed numbers do not decide are kept, and masks of these are put there.
 
     Raises
     ------
@@ -106,6 +112,9 @@ def masks_of(
             states = np.zeros(shape, dtype=np.int8)
             points = grid(axes, shape, [m.onto(axes) for m in plain])
             states[tuple(points.at[a] for a in axes)] = judge(c, points.at, points.count) if axes else judge(c, {}, 1)[0]
+            if doubtful is not None and (states == OPEN).any():
+                doubtful.append(Mask(axes, states == OPEN))
+                states = np.where(states == OPEN, YES, states)
         found.append((c, axes, states))
     masks = [Mask(axes, states == YES) for _, axes, states in found]
     for k, (_, axes, states) in enumerate(found):

@@ -133,7 +133,10 @@ class _Run(Stepwise):
         scatter = solvable(s, self.subscripts)
         if scatter is not None:
             return self.scattered(s, *scatter)
-        masks = masks_of(s, s.conditions, self.size, self.subscripts, self.judge)
+        doubtful: list[Mask] | None = [] if self.table.or_nothing is not None and s.over and s.reduce == "sum" else None
+        masks = masks_of(s, s.conditions, self.size, self.subscripts, self.judge, doubtful)
+        if doubtful:
+            return self.direct(s, s.expr, masks, doubtful)
         if not s.over or s.reduce != "sum":
             return self.direct(s, s.expr, masks)
         parts = [(t, contraction(s, t, self.size)) for t in sp.Add.make_args(s.expr)]
@@ -162,10 +165,14 @@ class _Run(Stepwise):
             points = Points({k: v[keep] for k, v in points.at.items()}, int(keep.sum()))
         return self.reduced(s, points, self.values(s.expr, points, s))
 
-    def direct(self, s: Statement, expr: sp.Expr, masks: Sequence[Mask]) -> Objects:
-        """Point by point."""
+    def direct(self, s: Statement, expr: sp.Expr, masks: Sequence[Mask], doubtful: Sequence[Mask] = ()) -> Objects:
+        """Point by point; a term of a sum that may be there or not, by ``doubtful``, is taken as both."""
         points = grid(s.domain, self.shape(s.domain), masks)
-        return self.reduced(s, points, self.values(expr, points, s))
+        values = self.values(expr, points, s)
+        if doubtful and self.table.or_nothing is not None:
+            open_ = np.any([m.keep[tuple(points.at[a] for a in m.axes)] for m in doubtful], axis=0)
+            values = [self.table.or_nothing(v) if o else v for v, o in zip(values, open_.tolist(), strict=True)]
+        return self.reduced(s, points, values)
 
     def reduced(self, s: Statement, points: Points, values: Sequence[Any]) -> Objects:
         """The values at the points gathered into the target."""

@@ -2,7 +2,7 @@
 
 The names that printed code uses (``code.py``) are: ``rational pi infinity not_a_number div power sqrt exp log tanh sinh cosh
 sin cos erf sigmoid absolute sign step maximum minimum floor_div ceiling mod piecewise less less_equal equal negation conjunction
-disjunction``. Conditions are three-valued: True, False, and None where the numbers do not decide.
+disjunction whole``. Conditions are three-valued: True, False, and None where the numbers do not decide.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ class NumberTable:
         The special values; NaN is also what is undefined, harmless until something reads it.
     settle
         What a ``range_only`` number becomes before others read it: any exact number near it.
+    or_nothing
+        A number type that holds sets gives the set of a term and 0, for a term of a sum of which it is not decided whether it is
+        there; None: an error there.
     """
 
     namespace: Namespace
@@ -57,6 +60,7 @@ class NumberTable:
     nan: Any
     negative_infinity: Any
     settle: Callable[[Any], Any] = lambda x: x
+    or_nothing: Callable[[Any], Any] | None = None
 
 
 def negation(a: Decision) -> Decision:
