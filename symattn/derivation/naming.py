@@ -173,7 +173,8 @@ def row_of(name: str) -> Naming | None:
 def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tuple[str, str]:
     """Name and reason of the step of a statement; ``followed`` asks for the singular, ``parameters`` are the definition's."""
     if (row := row_of(s.name)) is not None:
-        return (row.one if followed else row.many), row.reason
+        reason = positionnames.reason_of_scores(s) if row is TABLE["R"] else row.reason
+        return (row.one if followed else row.many), reason or row.reason
     if s.name.startswith("d") and len(s.name) > 1:
         if s.name[1:].rstrip("'") in parameters:
             return naming_of_gradient(s.name[1:].rstrip("'"), parameters), _reason(s, "gradient")

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import sympy as sp
+
+from symattn.indexed import reads
+from symattn.program import Statement
+
 TABLE: Mapping[str, tuple[str, str, str]] = {
     "Tha": ("Frequencies of first channels", "Frequencies of first channels", "How far a pair turns per position."),
     "Thb": ("Frequencies of second channels", "Frequencies of second channels", "The same for the other channel of a pair."),
@@ -68,3 +73,12 @@ LEGEND: Mapping[str, str] = {
     "Bkt": "the biases of the buckets",
     "bkt": "the number of the bucket of query and key",
 }
+
+
+def reason_of_scores(s: Statement) -> str | None:
+    """The reason of raw scores that are no dot product; None where they are one."""
+    if not s.over:
+        return "The scores of the content and of the distance, added up."
+    if s.expr.has(sp.tanh):
+        return "A small network compares query and key: each hidden unit has a say, by its weight."
+    return None if isinstance(s.expr, sp.Mul) and len(reads(s.expr)) == 2 else "How well a query and a key match."
