@@ -53,8 +53,7 @@ class Decays:
     def __init__(self, b: Builder, chunked: bool = False) -> None:
         self.b, self.chunked = b, chunked
         self._made: dict[str, Tensor] = {}
-        if self.b.d.causal is not None:
-            b.at.sized("t", size("n"))
+        b.at.sized("t", size("n"))
         self.kind = b.d.decay
         self.log = b.d.decay_space == "log"
         self.channels = (b.at["c"],) if self.kind == "channel" else ()

@@ -195,7 +195,7 @@ TENSORS: Mapping[str, str] = {
     "shard": r"\sigma",
     "Qf": r"\Phi_Q",
     "Kf": r"\Phi_K",
-    **{x + "f" + k: rf"\Phi_{{{x}{sign}}}" for x in "QK" for k, sign in (("p", "+"), ("n", "-"))},
+    **{x + "f" + k: rf"\mathcal{{{tex}}}_{x}" for x in "QK" for k, tex in (("p", "U"), ("n", "L"))},
     "gam": r"\gamma",
     **dict.fromkeys(("Al", "Ac"), "a"),
     **dict.fromkeys(("lgam", "Lal", "Lac"), "g"),
