@@ -235,15 +235,18 @@ class Numbers:
         whole = tuple(self._grids(s.name, shape))
         if len(shape) < 2 or self.query not in s.indices or self.follow is None or s.indices[-1] == self.query:
             return whole
+        if s.indices[-2] != self.query:  # a matrix for every query: that of the followed one
+            return tuple(self._grids(s.name, shape, {s.indices.index(self.query): self.follow}))
         rows = []
         for g in whole:
             one = self._grid(s.name, g.leading, shape[-2:], rows=[self.follow])
             rows.append(replace(one, row=self.follow, skipped_rows=None, shape=shape[-2:]))
         return (*rows, *whole) if shape[-2] > 1 else tuple(rows)
 
-    def _grids(self, name: str, shape: tuple[int, ...]) -> Iterator[Grid]:
+    def _grids(self, name: str, shape: tuple[int, ...], fixed: Mapping[int, int] | None = None) -> Iterator[Grid]:
         leading = shape[:-2] if len(shape) > 2 else ()
-        for k, at in enumerate(cartesian(*(range(n) for n in leading))):
+        places = [range(n) if k not in (fixed or {}) else [(fixed or {})[k]] for k, n in enumerate(leading)]
+        for k, at in enumerate(cartesian(*places)):
             if k < HEADS:
                 yield self._grid(name, at, shape[len(leading) :])
 

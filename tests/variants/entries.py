@@ -62,7 +62,8 @@ def _kind(name: str) -> str:
 
 def _discrete(name: str, shape: tuple[int, ...], sizes: dict[str, int], r: np.random.Generator) -> Any:
     if name == "len":
-        return np.full(shape, sizes.get("m", sizes.get("T", 1) * sizes.get("Bc", 1)) - 1)  # the slots of a paged cache
+        length = sizes.get("m", sizes.get("T", 1) * sizes.get("Bc", 1)) - 1  # the slots of a paged cache
+        return np.full(shape, length) if shape else sp.Integer(length)
     if name in ("prefix",):
         return np.full(shape, 2)
     below = INTEGERS.get(name, BY_LETTER[name].below if name in BY_LETTER else 2) or 2
