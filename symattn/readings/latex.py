@@ -1,10 +1,11 @@
 r"""The LaTeX reading: statements of any program as formulas, in index form and in matrix form.
 
-    index_form(program, statement, letters=None, *, style="latex", batch=(), hidden=(), where=True, constants=True) -> str
+    index_form(program, statement, letters=None, *, style="latex", batch=(), hidden=(), where=True, constants=True, walk=False)
     matrix_form(program, statement, batch=None, letters=None, *, style="latex", hidden=(), constants=True) -> MatrixForm | None
     softmax_steps(program) -> tuple[Softmax, ...]
     softmax_form(program, found, form="matrix", letters=None, *, style="latex", batch=None, hidden=(), of=None) -> str | None
     condition_form(program, statement, letters=None, *, style="latex", batch=(), hidden=()) -> str
+    scan_form(program, statement, letters=None, *, style="latex") -> str
     scalar_form(program, statement, expr, letters=None, *, style="latex") -> str
     letter(name, letters=None, *, known=()) -> str
 
@@ -17,7 +18,10 @@ sink's share (``of`` one of ``found.beside``) without the helpers.
 ``statement`` is a statement of the program or its name. ``letters`` is a table from names of tensors to LaTeX, laid over the
 default one, or :class:`Letters`. ``style`` is ``"latex"``, ``"markdown"`` or a :class:`Style`. Indices in ``batch`` are written
 above (``S^{(h)}_{ij}``), those in ``hidden`` not at all. ``where=False`` leaves the condition out (for a document that says it
-once); ``constants=False`` keeps the letter of a constant such as the scale instead of ``1/\sqrt{d_k}``.
+once). ``constants=False`` keeps the letter of a constant such as the scale instead of ``1/\sqrt{d_k}``.
+
+How the index of a scan runs is said once for a group: by :func:`scan_form`, or behind its first statement with ``walk=True``. In
+matrix form that index is a batch index: ``W^{(t)} = W^{(t - 1)} + k^{(t)} v^{(t)\top}``.
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ __all__ = [
     "letter",
     "matrix_form",
     "scalar_form",
+    "scan_form",
     "softmax_form",
     "softmax_steps",
 ]
@@ -68,8 +73,9 @@ def index_form(
     hidden: Indices = (),
     where: bool = True,
     constants: bool = True,
+    walk: bool = False,
 ) -> str:
-    r"""A whole statement in indices, condition included.
+    r"""A whole statement in indices, condition included; with ``walk``, the first one of a scan group says how its index runs.
 
     >>> from symattn.program import indices, size, tensor
     >>> i, j, c = indices("i j c")
@@ -80,7 +86,9 @@ def index_form(
     """
     s = _statement(program, statement)
     printer = printer_for(program, s, letters, style_of(style), _indices(batch), _indices(hidden))
-    return indexform.index_form(indexform.with_constants(program, s) if constants else s, printer, where=where)
+    out = indexform.index_form(indexform.with_constants(program, s) if constants else s, printer, where=where)
+    first = walk and s.scan is not None and any(group[0] == s for group in program.groups())
+    return out + (rf" \quad\text{{for }} {indexform.walk(s, program, printer)}" if first else "")
 
 
 def matrix_form(
@@ -188,6 +196,20 @@ def condition_form(
     s = _statement(program, statement)
     printer = printer_for(program, s, letters, style_of(style), _indices(batch), _indices(hidden))
     return "" if s.where == sp.true else condition(s.where, printer)
+
+
+def scan_form(program: Program, statement: Statement | str, letters: Table = None, *, style: Style | str = LATEX) -> str:
+    r"""How the index of a statement's scan runs; empty without a scan.
+
+    >>> from symattn.program import Scan, index, size, tensor
+    >>> t = index("t")
+    >>> h = Statement(tensor("h", t), tensor("g", t) * tensor("h", t - 1) + tensor("x", t), scan=Scan(t))
+    >>> p = Program((h,), {t: size("n")}, ("h",))
+    >>> print(index_form(p, h, where=False), "for", scan_form(p, h))
+    h_t = g_t h_{t - 1} + x_t for t = 0, 1, \dots, n - 1
+    """
+    s = _statement(program, statement)
+    return indexform.walk(s, program, printer_for(program, s, letters, style_of(style)))
 
 
 def letter(name: str, letters: Table = None, *, known: Iterable[str] = ()) -> str:

@@ -46,3 +46,12 @@ def right_hand_side(s: Statement, printer: Printer) -> str:
 def index_form(s: Statement, printer: Printer, *, where: bool = True) -> str:
     """A whole statement in indices."""
     return f"{printer.tex(s.target)} = {right_hand_side(s, printer)}" + (where_clause(s.where, printer) if where else "")
+
+
+def walk(s: Statement, program: Program, printer: Printer) -> str:
+    """The values of a scan's index in walking order; empty without a scan."""
+    if s.scan is None:
+        return ""
+    last = printer.tex(program.dims[s.scan.index] - 1)
+    steps = rf"0, 1, \dots, {last}" if s.scan.step > 0 else rf"{last}, \dots, 1, 0"
+    return f"{printer.tex(s.scan.index)} = {steps}"

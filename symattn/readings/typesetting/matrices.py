@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -26,11 +26,15 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Env:
-    """What a formula is evaluated at: arrays by name, numbers for index and size symbols, and where the batch indices stand."""
+    """What a formula is evaluated at: arrays by name, numbers for index and size symbols, and where the batch indices stand.
+
+    ``scans`` are the axes beyond whose ends a tensor is 0, by name.
+    """
 
     arrays: Mapping[str, npt.NDArray[np.generic]]
     sizes: Mapping[sp.Symbol, int]
     point: Mapping[sp.Symbol, int]
+    scans: Mapping[str, int] = field(default_factory=dict)
 
     def pointwise(self, e: sp.Basic, labels: Sequence[sp.Symbol]) -> Array:
         """A scalar expression or a condition on the whole grid of some indices."""
@@ -46,7 +50,7 @@ class Env:
                 value = grid.get(x, self.point.get(x, self.sizes.get(x)))
             else:
                 at = tuple(np.asarray(self.pointwise(s, labels), int) for s in subscripts_of(x))
-                value = self.arrays[name_of(x)][at] if at else self.arrays[name_of(x)]
+                value = self._taken(x, at) if at else self.arrays[name_of(x)]
             values.append(np.broadcast_to(np.asarray(value), shape))
         return np.broadcast_to(_callable(list(table.values()), e.xreplace(table))(*values), shape)
 
@@ -55,7 +59,21 @@ class Env:
         subscripts = subscripts_of(x)
         at = tuple(slice(None) if s in labels else int(self.pointwise(s, ())) for s in subscripts)
         left = [s for s in subscripts if s in labels]
-        return np.asarray(self.arrays[name_of(x)], float)[at].transpose([left.index(a) for a in labels])
+        array, scan = np.asarray(self.arrays[name_of(x)], float), self.scans.get(name_of(x))
+        step = None if scan is None else at[scan]
+        if isinstance(step, int) and not 0 <= step < array.shape[scan or 0]:
+            at = tuple(0 if k == scan else s for k, s in enumerate(at))
+            array = np.zeros_like(array)
+        return array[at].transpose([left.index(a) for a in labels])
+
+    def _taken(self, x: sp.Expr, at: tuple[Array, ...]) -> Array:
+        """The elements of a tensor at some places, 0 beyond the ends of a scan."""
+        array, scan = self.arrays[name_of(x)], self.scans.get(name_of(x))
+        if scan is None:
+            return np.asarray(array[at])
+        there = (at[scan] >= 0) & (at[scan] < array.shape[scan])
+        inside = tuple(np.where(there, a, 0) if k == scan else a for k, a in enumerate(at))
+        return np.where(there, array[inside], 0.0)
 
 
 def _callable(arguments: Sequence[sp.Dummy], e: sp.Basic) -> Callable[..., Array]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import sympy as sp
 
 from symattn.errors import ShapeError
-from symattn.program import Program, Statement, integer_symbols
+from symattn.program import Program, Statement, integer_symbols, reads
 from symattn.readings.typesetting.indexform import with_constants
 from symattn.readings.typesetting.matrices import Array, Env, Form
 from symattn.readings.typesetting.reduction import NoMatrixForm, Reduction
@@ -66,12 +66,15 @@ class MatrixForm:
         out = np.zeros([numbers[a] for a in s.indices])
         labels = [a for a in s.indices if a not in self.batch]
         outside = [c for c in s.conditions if not integer_symbols(c) & set(s.over)]
+        outside.sort(key=lambda c: bool(reads(c)))  # what keeps a look-up in range comes first
         with np.errstate(all="ignore"):
             for at in np.ndindex(*[numbers[a] for a in lifted]):
-                env = Env(arrays, numbers, dict(zip(lifted, map(int, at), strict=True)))
+                env = Env(arrays, numbers, dict(zip(lifted, map(int, at), strict=True)), self.program.scan_axes)
                 keep = np.ones([numbers[a] for a in labels], bool)
                 for c in outside:
-                    keep = keep & env.pointwise(c, labels)
+                    keep = keep & env.pointwise(c, labels) if keep.any() else keep
+                if not keep.any():
+                    continue
                 where = tuple(env.point[a] if a in env.point else slice(None) for a in s.indices)
                 out[where] = np.where(keep, self.form.value(env), 0.0)
         return out

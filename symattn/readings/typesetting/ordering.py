@@ -34,6 +34,8 @@ def is_negative(term: sp.Expr) -> bool:
 def batch_indices(program: Program) -> frozenset[sp.Symbol]:
     """The indices that no matrix has as an axis: those before the last two of a target, unless a matrix or vector ends in them.
 
+    The index of a scan is one of them: a recurrence is written for one step.
+
     >>> from symattn.program import indices, size, tensor
     >>> h, i, j = indices("h i j")
     >>> s = Statement(tensor("P", h, i, j), tensor("E", h, i, j))
@@ -42,7 +44,7 @@ def batch_indices(program: Program) -> frozenset[sp.Symbol]:
     """
     first = {a for s in program for a in s.indices[:-2]}
     last = {s.indices[-1] for s in program if len(s.indices) > 1 and not set(s.indices) <= first}
-    return frozenset(first - last)
+    return frozenset(first - last | {s.scan.index for s in program if s.scan is not None})
 
 
 @dataclass(frozen=True)
