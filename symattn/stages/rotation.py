@@ -1,9 +1,7 @@
 """Rotary positions: pairs of channels of queries and keys are turned by angles that grow with the position.
 
-Pair p of a vector at position t is turned by ``t * f(p)``. Written out, with ``c'`` the other channel of the pair of c::
-
-    Qrot[i, c] = Q[i, c] * cos(angle) - Q[i, c'] * sin(angle)    first channel of a pair
-    Qrot[i, c] = Q[i, c] * cos(angle) + Q[i, c'] * sin(angle)    second channel
+Pair p of a vector at position t is turned by ``t * f(p)``. A quarter turn puts the other channel of the pair in the place of
+each, the second one negated; the turn by any angle is ``Qrot = Q cos(angle) + Qturn sin(angle)``, channel by channel.
 
 The frequencies ``Th`` have an entry per channel (both of a pair have the same one), so that the tables ``CQ SQ CK SK`` of cosines
 and sines multiply the vectors entry by entry, as implementations do it.
@@ -116,7 +114,8 @@ def _turned(
     cosine, sine = (tensor(t, *batch, b.at[row], c) for t in tables)
     minus = b.add(read(base + "neg", c), -read(name, c + by.step), where=sp.And(by.first, where), aux=True)
     plus = b.add(read(base + "pos", c), read(name, c - by.step), where=sp.And(by.second, where), aux=True)
-    turned = read(name, c) * cosine + (minus + plus) * sine
+    quarter = b.add(read(base + "turn", c), minus + plus, where=where, aux=True)
+    turned = read(name, c) * cosine + quarter * sine
     if by.rest is not None:
         turned += b.add(read(base + "rest", c), read(name, c), where=sp.And(by.rest, where), aux=True)
     b.add(read(base + "rot", c), turned, where=where)

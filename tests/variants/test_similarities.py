@@ -255,7 +255,7 @@ def rotation_from_tables(x: Any, cosines: Any, sines: Any, interleaved: bool, wi
     """The statements of a rotation, evaluated for one head from tables with a column per pair."""
     d = Definition(rope="interleaved" if interleaved else "half", rope_dim=width or None)
     program = d.program()
-    names = [n for n in ("Qneg", "Qpos", "Qrest", "Qrot") if n in program]
+    names = [n for n in ("Qneg", "Qpos", "Qturn", "Qrest", "Qrot") if n in program]
     lean = program.with_statements([program[n] for n in names], ["Qrot"])
 
     def per_channel(t: Any) -> Any:

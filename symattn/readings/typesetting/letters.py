@@ -157,7 +157,7 @@ TENSORS: Mapping[str, str] = {
     "CK": r"\mathcal{C}_K",
     "SK": r"\mathcal{S}_K",
     **{x + name: rf"{x}_{{\mathrm{{{sub}}}}}" for x in "QK" for name, sub in (("neg", "a"), ("pos", "b"))},
-    **{x + name: rf"{x}_{{\mathrm{{{name}}}}}" for x in "QK" for name in ("rest", "rot", "n", "s", "sum", "mean", "sq", "norm")},
+    **{x + sub: rf"{x}_{{\mathrm{{{sub}}}}}" for x in "QK" for sub in "turn rest rot n s sum mean sq norm".split()},
     "Qw": "Q_W",
     "Qu": r"Q_{\mathrm{u}}",
     "Qv": r"Q_{\mathrm{v}}",
@@ -356,7 +356,7 @@ class Letters:
             return Letter(bare + prime)
         if bare in GREEK:
             return Letter(rf"\{bare}{prime}")
-        match = re.fullmatch(r"([A-Za-z]+)_?([0-9]+)", bare) or re.fullmatch(r"([A-Za-z]+'*)_([\w']+)", bare)
+        match = re.fullmatch(r"([A-Za-z]+)_?([0-9]+)", bare) or re.fullmatch(r"([A-Za-z]+\d*'*)_([\w']+)", bare)
         match = match or re.fullmatch(r"([A-Za-z])([A-Za-z])", bare)
         if match:
             whole = match[1] in self.tensors or self._is_gradient(match[1])
