@@ -25,7 +25,13 @@ from symattn.theorems.claim import Counterexample, Equal
 
 __all__ = ["Example", "differ", "examples", "find_counterexample", "kept_counts"]
 
-SIZES = ({"n": 1, "m": 2}, {"n": 2, "m": 3}, {"n": 3, "m": 2, "d": 2, "dv": 2}, {"n": 3, "m": 3, "d": 2, "dv": 1})
+SIZES = (
+    {"n": 1, "m": 2},
+    {"n": 2, "m": 3},
+    {"n": 3, "m": 2, "d": 2, "dv": 2},
+    {"n": 3, "m": 3, "d": 2, "dv": 1},
+    {"n": 5, "m": 5},
+)
 """Sizes that are tried; a size that is not named is 1, a number of heads 2."""
 DEFAULT = {"H": 2, "Hkv": 2, "G": 2, "vocab": 2, "dmodel": 2}
 KINDS = ("flat", "logarithms", "integers", "nothing")

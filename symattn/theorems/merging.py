@@ -258,7 +258,8 @@ ROWS = (
         "online-softmax",
         "Online softmax, for any sequence of shifts",
         "With l_t = sum over s <= t of exp(x_s - M_t) and a_t likewise with v_s: "
-        "l_t = l_{t-1} exp(M_{t-1} - M_t) + exp(x_t - M_t), the same for a_t, and a_t/l_t is the softmax mean, whatever the shifts M are; a maximum is there for range only.",
+        "l_t = l_{t-1} exp(M_{t-1} - M_t) + exp(x_t - M_t), the same for a_t, "
+        "and a_t/l_t is the softmax mean, whatever the shifts M are; a maximum is there for range only.",
         r"\ell_t = \ell_{t-1}e^{M_{t-1}-M_t} + e^{x_t-M_t}",
         "arXiv 1805.02867, algorithm 3",
         _online,

@@ -47,10 +47,11 @@ def prove_theorem(theorem: Theorem, definition: Definition | None = None) -> Res
         return found(NOT_APPLICABLE, reason=str(why))
     except (NotDifferentiableError, ProofError) as why:
         return found(OPEN, reason=str(why))
+    why_not = "; ".join(f"it does not hold that {t}" for t in failing)
     if failing:
         shown = _search(claims)
         if shown is not None:
-            return found(NOT_APPLICABLE, reason="; ".join(f"it does not hold that {t}" for t in failing), counterexample=shown)
+            return found(NOT_APPLICABLE, reason=why_not, counterexample=shown)
     decisions: list[Decision] = []
     for claim in claims:
         decisions.append(claim.decide())
@@ -60,6 +61,8 @@ def prove_theorem(theorem: Theorem, definition: Definition | None = None) -> Res
         return found(PROVED, decisions=tuple(decisions))
     if all(d.verdict in (PROVED, TESTED) for d in decisions):
         return found(TESTED, decisions=tuple(decisions))
+    if failing:
+        return found(NOT_APPLICABLE, reason=f"{why_not}; no counterexample at small sizes")
     unsettled = next(d for d in decisions if d.verdict == OPEN)
     return found(OPEN, decisions=tuple(decisions), reason=unsettled.method)
 

@@ -59,16 +59,19 @@ def at_length(result: Result) -> str:
     """A theorem, what it was asked of, and what was found, in lines of at most 80 columns."""
     t = result.theorem
     lines = [f"{t.name}: {t.title}", *_wrapped(t.text)]
-    lines += _wrapped(f"source: {t.source}") + _wrapped(f"holds when: {t.applies}")
-    if not t.general:
+    lines += _wrapped(f"source: {t.source}")
+    if t.general:
+        lines += _wrapped("about a formula or an algorithm, whatever the definition")
+    else:
+        lines += _wrapped(f"holds when: {t.applies}")
         lines += _wrapped(f"asked of: {definition_text(result.definition)}")
     lines += _wrapped(verdict_text(result))
     if result.side:
         lines += _wrapped(f"where {result.side}")
     if result.counterexample is not None:
         lines += counterexample_lines(result.counterexample)
-    elif result.verdict == "not applicable":
-        lines += _wrapped("no counterexample was looked for: there is nothing to evaluate")
+    elif result.verdict == "not applicable" and not result.decisions and "counterexample" not in result.reason:
+        lines += _wrapped("it says nothing of this definition, so there is no counterexample")
     return "\n".join(lines)
 
 

@@ -56,6 +56,8 @@ class Theorem:
         Fields of a definition that does not meet the conditions, for the counterexample.
     general
         Whether it is about a formula or an algorithm and not about a definition: then it holds beside any of them.
+    scope
+        How far its proof goes: ``"all sizes"``, ``"sizes up to N"`` or ``"tested"``. A result says how far a proof went.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Theorem:
     home: Mapping[str, Any] = field(default_factory=Table)
     outside: Mapping[str, Any] | None = None
     general: bool = False
+    scope: str = ALL
 
     @property
     def applies(self) -> str:
