@@ -58,7 +58,7 @@ class Bound:
     def keep(self) -> Array:
         """Where query i attends to key j: boolean, ``(B, H, n, m)`` (``(n, m)`` without batch)."""
         shape = (self.sizes.get("B", 1), self.axes.heads, self.sizes["n"], self.sizes.get("m", self.sizes["n"]))
-        found = keep_of(self.program, self.inputs, self.sizes)
+        found = keep_of(self.definition, self.axes.batch, self.inputs, self.sizes)
         full = np.broadcast_to(found, self.axes.into(np.empty(shape), "bHij").shape)
         return self.axes.back(full, "bHij") if self.axes.batch else full
 
@@ -118,6 +118,8 @@ def bind(definition: Definition, fields: Mapping[str, Any], *, layout: str = "bh
     missing = [n for n in program.inputs if n not in inputs]
     if missing:
         raise InputValueError(f"missing: {', '.join(field_of(n, d.parameters) for n in missing)}")
+    if "K" in inputs and str(program.shapes["K"][-2]) == "n" and known["m"] != known["n"]:
+        raise ShapeError(f"this definition needs as many keys as queries, got {known['m']} keys and {known['n']} queries")
     givens.seeds(program, arrays, sources, inputs)
     bound = Bound(d, program, inputs, sizes, axes, layout, shapes)
     if "d" in known:

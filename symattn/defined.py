@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 
 from symattn.errors import InputValueError, UndecidedError
-from symattn.indexed import integer_symbols, name_of, reads, tensor
+from symattn.indexed import all_reads, integer_symbols, name_of, reads, tensor
 from symattn.program import Program, Statement
 from symattn.readings import balls
 from symattn.readings.specials import NEGATIVE, POSITIVE, Special
@@ -118,18 +118,18 @@ def _row_maximum(program: Program) -> tuple[str, ...]:
 def _checks(program: Program) -> Iterator[_Check]:
     """What may be undefined in the scores, in what they are made of, and in the gradients and tangents of all of these."""
     over = next((s for s in program if s.reduce == "max"), None)
-    if over is None:
-        return
-    made = set(over.needs)
-    for s in reversed(program.statements):
-        if s.name in made:
-            made |= s.needs
-    made |= {"d" + n for n in made}
-    made |= {n + "_t" for n in made}
+    if over is None:  # no softmax: nothing stands for an empty row, so everything has to have a value
+        made, kept = {s.name for s in program}, set()
+    else:
+        made, kept = set(over.needs), set(over.conditions)
+        for s in reversed(program.statements):
+            if s.name in made:
+                made |= s.needs
+        made |= {"d" + n for n in made}
+        made |= {n + "_t" for n in made}
     number = 0
-    kept = set(over.conditions)
     for s in program:
-        if s.name not in made:
+        if s.name not in made or (over is None and all_reads(s.where)):  # a condition on values is there to keep out what has none
             continue
         chosen = sp.And(*[c for c in s.conditions if c not in kept])  # which of the arguments of a min or max is taken
         for part, where in [

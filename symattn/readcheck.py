@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import sympy as sp
 
+from symattn.building import start
 from symattn.condition_values import holds
+from symattn.definition import Definition
 from symattn.errors import InputValueError
 from symattn.indexed import all_reads, name_of, subscripts_of
 from symattn.program import Program, Statement
@@ -23,10 +25,13 @@ Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 
 
-def keep_of(program: Program, inputs: Mapping[str, Array], sizes: Mapping[str, int]) -> Bools:
-    """Where the scores of a program are evaluated, over the axes of ``R`` (size 1 where the condition does not depend on one)."""
-    scores = program["R"]
-    return _domain(program, scores, scores.indices, inputs, sizes)
+def keep_of(definition: Definition, batch: bool, inputs: Mapping[str, Array], sizes: Mapping[str, int]) -> Bools:
+    """Where query i attends to key j, over batch, heads, i and j (size 1 where the condition does not depend on one)."""
+    b = start(definition, batch)
+    pairs = Statement(b.at.score("keep"), sp.S.One, where=b.where)
+    known = {"m": sizes["n"], **sizes}
+    program = Program((pairs,), b.at.dims, ("keep",))
+    return _domain(program, pairs, pairs.indices, inputs, known)
 
 
 def refuse_unusable(program: Program, inputs: Mapping[str, Array], sizes: Mapping[str, int], fields: Mapping[str, str]) -> None:

@@ -294,6 +294,9 @@ def fitted(definition: Definition, shape: Shape) -> Shape:
     >>> str(fitted(Definition(score="t*s", params={"t": "1,2,3,4"}), Shape.parse("2,6,3,5,7,6")))
     '2,4,2,5,7,6'
     """
+    if not starts_elsewhere(definition) and "m" not in {str(a) for a in definition.program().sizes}:
+        length = max(shape.n, shape.m) if max(shape.n, shape.m) <= 21 else 21  # as many keys as queries
+        shape = replace(shape, n=length, m=length)
     if definition.heads is not None:
         return replace(shape, h=definition.heads, hkv=definition.kv_heads or definition.heads)
     if any(isinstance(value, tuple) for value in definition.params.values()):
