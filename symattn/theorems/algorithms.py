@@ -5,21 +5,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import sympy as sp
 
 from symattn.algorithms import BY_TILES, flash_list
 from symattn.definition import Definition
-from symattn.errors import DefinitionError
+from symattn.errors import DefinitionError, NotStatedError
 from symattn.indexed import Tensor, name_of, reads, subscripts_of
 from symattn.normalform import SumOver
 from symattn.presentation.presented import CHECKED
 from symattn.program import Program, Statement
+from symattn.theorems.claim import Claim
 from symattn.theorems.pages import paged_parts
+from symattn.theorems.subject import Subject
+from symattn.theorems.theorem import Theorem
 from symattn.theorems.walks import DIVISION, NORMAL_FORM, Part, Proof, Walk
 
-__all__ = ["prove_algorithm", "prove_backward", "prove_forward"]
+__all__ = ["ROWS", "prove_algorithm", "prove_backward", "prove_forward"]
 
 
 def prove_algorithm(definition: Definition) -> Proof:
@@ -187,3 +190,80 @@ def _per_key(w: Walk, name: str, reference: Statement, text: str) -> Part:
     if tile != made.target.xreplace(dict(zip(w.tiles.axes, look, strict=True))):
         return Part(text, DIVISION, False)
     return w.equal(text, made.target, w.star(reference.target).xreplace(_indices(reference, made)))
+
+
+# ---------------------------------------------------------------- rows
+def _claim(algorithm: str, gradient: bool = False, text: str = "") -> Callable[[Subject], tuple[Claim, ...]]:
+    def claims(s: Subject) -> tuple[Claim, ...]:
+        from symattn.theorems.runs import Runs
+
+        changed = s.definition.replace(algorithm=None, block=None)
+        try:
+            d = changed.replace(algorithm=algorithm)
+        except DefinitionError as why:
+            raise NotStatedError(str(why)) from why
+        return (Runs(d, gradient, text=text),)
+
+    return claims
+
+
+ANY_MASK = {"heads": 4, "kv_heads": 2, "attn_mask": "boolean"}
+"""Grouped heads and a given mask: what is proved of it holds for every mask and every number of heads."""
+
+ROWS = (
+    Theorem(
+        "online-program",
+        "The online softmax gives O and L of the definition",
+        "One pass over the keys with l and O rescaled by exp(m_{t-1} - m_t) gives O and L, for any m; so does its gradient.",
+        r"\bar\ell_t = \rho_t\bar\ell_{t-1} + e^{z_t - \bar m_t},\quad \bar O_t = \rho_t\bar O_{t-1} + e^{z_t - \bar m_t} v_t",
+        "arXiv 1805.02867, section 3",
+        _claim("online", text="O and L by one pass over the keys are those of the definition"),
+        home=ANY_MASK,
+    ),
+    Theorem(
+        "flash-forward",
+        "Flash forward gives O and L of the definition",
+        "Tiles of any number of keys, the last one partial, give O and L of the definition.",
+        r"O = \bar O_T / \bar\ell_T,\qquad L = \bar m_T + \log\bar\ell_T",
+        "arXiv 2205.14135, theorem 1; arXiv 2307.08691, section 3.1",
+        _claim("flash", text="O and L tile by tile are those of the definition"),
+        home=ANY_MASK,
+    ),
+    Theorem(
+        "flash-backward",
+        "Flash backward gives the gradient of the definition",
+        "P = exp(Z - L) recomputed tile by tile, D = rowsum(dO o O), dZ = P o (dP - D): dQ over the tiles, dK and dV in each.",
+        r"dZ_t = e^{Z_t - L}\circ(dO\,V_t^\top - D),\quad dQ = \sum_t dZ_t K_t",
+        "arXiv 2205.14135, appendix B; arXiv 2307.08691, algorithm 2",
+        _claim("flash", gradient=True, text="the gradient tile by tile is that of the definition"),
+        home={**ANY_MASK, "attn_mask": None, "causal": "bottom-right"},
+    ),
+    Theorem(
+        "split-program",
+        "Split keys merged by their LSE give O and L",
+        "Parts with their own (L, O), averaged with exp(L_t - m): those without keys take no part; all without give O = 0, L = -oo.",
+        r"O = \frac{\sum_t e^{L_t} O_t}{\sum_t e^{L_t}},\qquad L = \log\sum_t e^{L_t}",
+        "Flash-Decoding, pytorch.org/blog/flash-decoding, 2023",
+        _claim("split", text="O and L of merged parts are those of the definition"),
+        home=ANY_MASK,
+    ),
+    Theorem(
+        "ring-program",
+        "Shards in any order, with the LSE of the whole row",
+        "Shards that go round give O and L; the gradient of each recomputes P from the L of the whole row.",
+        r"dZ^{(\sigma)} = e^{Z^{(\sigma)} - L}\circ(dP^{(\sigma)} - D)",
+        "arXiv 2310.01889, section 3",
+        lambda s: (*_claim("ring", text="O and L")(s), *_claim("ring", gradient=True, text="the gradient")(s)),
+        home={"causal": "top-left"},
+    ),
+    Theorem(
+        "paged-contiguous",
+        "A paged cache is a contiguous one, looked up",
+        "K[j] = Kc[page[floor(j/b)], j mod b] and V likewise: statement by statement the list is that of the definition.",
+        r"K_j = \mathcal{K}_{\pi(\lfloor j/b\rfloor),\; j \bmod b}",
+        "arXiv 2309.06180, section 4.1",
+        _claim("paged", text="attention over pages is attention over the keys that the table lists"),
+        home={"causal": "bottom-right", "key_lengths": True},
+    ),
+)
+"""The rows of this family."""
