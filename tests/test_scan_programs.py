@@ -1,12 +1,19 @@
 """Programs with scans: what is accepted, what is refused and why, groups, and what keeps them apart."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import sympy as sp
 
-from symattn.errors import ProgramError
+from symattn.adjoint import adjoint
+from symattn.errors import ProgramError, ProofError
+from symattn.facts import knowing
+from symattn.normalform import NormalForm, SumOver
+from symattn.presentation import present
+from symattn.presentation.listing import in_order
 from symattn.program import Program, Scan, Statement, indices, size, tensor
+from symattn.theorems.duality import prove_duality
 
 t, u, a, s = indices("t u a s")
 n, d = size("n"), size("d")
@@ -91,3 +98,52 @@ def test_renaming_takes_the_scan_along():
     assert r.renamed({t: s}).scan == Scan(s)
     assert program(r.renamed({t: s})).scan_axes == {"h": 0}
     assert r.xreplace({tensor("x", t, a): sp.Integer(1)}).scan == UP
+
+
+# proofs and presentations leave scans as they are
+
+
+def decay():
+    g, x = tensor("g", t), tensor("x", t, a)
+    return program(state(g * h(t - 1) + x), Statement(tensor("o", t, a), h(t) ** 2), outputs=("o",))
+
+
+def test_duality_of_a_scan_says_that_it_is_not_proved():
+    with pytest.raises(ProofError, match="h is defined in a scan"):
+        prove_duality(decay())
+
+
+def test_the_equation_of_a_scan_is_no_fact_of_the_normal_form():
+    p = decay()
+    form = NormalForm(p)
+    assert not form.equal(h(t), tensor("g", t) * h(t - 1) + tensor("x", t, a))
+    assert form.equal(tensor("o", t, a), h(t) ** 2)
+    assert form.equal(tensor("o", t - 1, a), h(t - 1) ** 2)
+
+
+def test_a_sum_that_a_scan_defines_is_no_known_sum():
+    """``r[t] = sum_a y[t-1, a]`` holds inside its range only: r is 0 beyond, the sum of the last step is not."""
+    row = Statement(tensor("r", t), tensor("y", t - 1, a), (a,), scan=UP)
+    fed = Statement(tensor("y", t, a), tensor("x", t, a) + tensor("r", t - 1), scan=UP)
+    read = Statement(tensor("z", t), 1 / tensor("r", t + 1))
+    p = program(fed, row, read, outputs=("z",))
+    assert not knowing(p).equal(SumOver(tensor("y", t, a), a), tensor("r", t + 1))
+
+
+def test_presentation_moves_no_scan():
+    p = decay()
+    gradient = adjoint(p)
+    shown = present(p, gradient)
+    walks = [s for s in gradient.statements[len(p) :] if s.scan is not None]
+    assert walks
+    assert [s for s in shown.derived if s.scan is not None] == walks
+    assert shown.proved
+
+
+def test_statements_are_put_in_order_around_a_scan():
+    before = Statement(tensor("w", t, a), tensor("x", t, a) ** 2)
+    walk = [state(h(t - 1) + tensor("k", t - 1, a)), Statement(tensor("k", t, a), h(t) * tensor("w", t, a), scan=UP)]
+    after = Statement(tensor("o", t, a), tensor("k", t, a))
+    assert in_order([after, *walk, before]) == (before, *walk, after)
+    with pytest.raises(ProgramError, match="in a circle: w, h, k"):
+        in_order([replace(before, expr=h(t)), *walk])

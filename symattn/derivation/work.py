@@ -94,7 +94,7 @@ class Worksheet:
         self._tree: dict[tuple[str, tuple[int, ...]], Node] = {}
         self._given = {n: exact_array(v) for n, v in inputs.items()}
         self._whole: dict[str, npt.NDArray[np.int64] | None] = {}
-        self._subscripts = Subscripts(self._integers, self.sizes, self._given.get)
+        self._subscripts = Subscripts(self._integers, self.sizes, self._given.get, program.scan_axes)
 
     def extent(self, a: sp.Symbol) -> int:
         """How many values the index ``a`` takes here."""
@@ -105,7 +105,10 @@ class Worksheet:
         return tuple(size_value(d, self.sizes) for d in self.program.shapes[name])
 
     def full(self, name: str, index: tuple[int, ...]) -> Exact:
-        """The exact value of an element in terms of the elements that its statement reads."""
+        """The exact value of an element in terms of the elements that its statement reads; 0 beyond the ends of a scan."""
+        scan = self.program.scan_axes.get(name)
+        if scan is not None and not 0 <= index[scan] < self.shape(name)[scan]:
+            return ev.rational(Fraction(0))
         key = (name, index)
         if key not in self._full:
             if name not in self.program:
