@@ -35,7 +35,8 @@ def _at(e: Any, point: Mapping[Any, Any], env: Mapping[str, Any], zero: Mapping[
         assert all(0 <= a < n for a, n in zip(at, array.shape, strict=True)), f"{e} looks outside at {point}"
         return array[at]
     if isinstance(e, sp.Symbol):
-        return point[e] if e in point else env[e.name]
+        value = point[e] if e in point else env[e.name]
+        return value[()] if isinstance(value, np.ndarray) else value  # a scalar of the program
     return e.func(*[_at(a, point, env, zero) for a in e.args]) if e.args else e
 
 
@@ -97,7 +98,7 @@ def run(program: Any, inputs: Mapping[str, Any], point: Mapping[Any, Any], sizes
 
 def is_zero(x: Any) -> bool:
     """Whether a number made of rationals, roots, exponentials and other functions is 0: by algebra, or to 250 digits."""
-    x = sp.sympify(x)
+    x = sp.sympify(x).replace(lambda e: e.func.__name__ == "sigmoid", lambda e: 1 / (1 + sp.exp(-e.args[0])))
     if x == 0:
         return True
     if abs(MP.mpf(_digits(x, 30))) > MP.mpf("1e-20"):

@@ -174,6 +174,8 @@ def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tu
     """Name and reason of the step of a statement; ``followed`` asks for the singular, ``parameters`` are the definition's."""
     if (row := row_of(s.name)) is not None:
         reason = positionnames.reason_of_scores(s) if row is TABLE["R"] else row.reason
+        if s.name in ("P", "P2"):
+            reason = weightnames.reason_of_weights({name_of(x) for x in s.reads}, s.expr.func.__name__) or reason
         return (row.one if followed else row.many), reason or row.reason
     if s.name.startswith("d") and len(s.name) > 1:
         if s.name[1:].rstrip("'") in parameters:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 TABLE: Mapping[str, tuple[str, str, str]] = {
     "xi": ("Excess", "Excesses", "What the scores above this one would take; a key to which this leaves nothing has no weight."),
@@ -12,6 +12,7 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     "mean": ("Mean over the support", "Means over the supports", "The mean score of the keys that have a weight."),
     "dev": ("Deviations", "Deviations", "How far a score is from the mean of the support."),
     "nu": ("Sum of squared deviations", "Sums of squared deviations", "How much of the row the deviations take."),
+    "rest": ("Square of the share of every key", "Squares of the shares of every key", "What is left of the row, for each key."),
     "rho": ("Share of every key", "Shares of every key", "What is left of the row, the same for every key of the support."),
     "root": ("Roots of the weights", "Roots of the weights", "A weight is the square of what stands above the threshold."),
     "beta": ("Broken-off fractions", "Broken-off fractions", "Which part of what is left a key would break off the stick."),
@@ -73,3 +74,27 @@ LEGEND: Mapping[str, str] = {name: f"the {about}" for name, about in INPUTS.item
     "lq1": "a learned vector", "lk1": "a learned vector", "lq2": "a learned vector", "lk2": "a learned vector",
     "WG": "the weights of the gate",
 }  # fmt: skip
+
+
+REASONS: Mapping[frozenset[str], str] = {
+    frozenset(
+        {"kappa"}
+    ): "What a score has above the threshold is its weight; keys below it get nothing, and the weights sum to one.",
+    frozenset(
+        {"root"}
+    ): "The square of what a score has above the threshold; keys below it get nothing, and the weights sum to one.",
+    frozenset({"left"}): "From the last key to the first, each takes its fraction of what is left of the stick.",
+}
+SIGMOID = "The sigmoid turns each score by itself into a weight between 0 and 1; the weights of a row need not sum to one."
+
+
+def reason_of_weights(sources: Collection[str], function: str) -> str | None:
+    """Why the weights are what they are, by what they are made of; None for those of a softmax.
+
+    >>> reason_of_weights({"beta", "left"}, "Mul")
+    'From the last key to the first, each takes its fraction of what is left of the stick.'
+    """
+    if function == "sigmoid":
+        return SIGMOID
+    bare = {x.rstrip("2") for x in sources}
+    return next((reason for marks, reason in REASONS.items() if marks <= bare), None)

@@ -21,6 +21,7 @@ from symattn.abstraction import abstracted
 from symattn.normalform import NormalForm, SumOver
 from symattn.presentation.ballcheck import agree
 from symattn.presentation.presented import CHECKED, DROPPED, PROVED
+from symattn.presentation.products import complements
 from symattn.presentation.scalars import replace_reads
 from symattn.program import Program, Statement, name_of, reads
 
@@ -107,8 +108,9 @@ def _logarithms_met(s: Statement, logs: Sequence[Statement]) -> Statement:
 def _same(a: Statement, b: Statement, everything: list[Statement], common: frozenset[str], program: Program) -> bool:
     if a.indices != b.indices or a.scan != b.scan or any(s.over and s.reduce != "sum" for s in (a, b)):
         return False
+    known = complements(everything)
     for opaque in _opaque(everything, common, a, b):
-        if NormalForm(everything, program.dims, opaque=opaque, limit=_TERMS).equal(_defined(a), _defined(b)):
+        if NormalForm(everything, program.dims, opaque=opaque, subst=known, limit=_TERMS).equal(_defined(a), _defined(b)):
             return True
     return False
 

@@ -8,12 +8,13 @@ The one name that is given here, ``D``, is given by role: the row sum of a tenso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import sympy as sp
 
 from symattn.presentation.listing import Listing, is_scalar_multiple
+from symattn.presentation.products import divide_products
 from symattn.presentation.scalars import coefficient, factors, matches, renaming, replace_reads, tidy
 from symattn.program import Statement, integer_symbols, name_of, needed, reads, subscripts_of, tensor
 from symattn.scans import grouped
@@ -55,9 +56,14 @@ def _rewritten(listing: Listing, s: Statement, expr: sp.Expr) -> Listing:
     return listing.replaced({s.name: (replace(s, expr=expr),)})
 
 
-def _substituted(listing: Listing, known: Statement, head: sp.Expr, value: sp.Expr) -> Iterator[Listing]:
-    """Put ``value`` for ``head`` (both in the indices of ``known``) where the domain allows it and no new division appears."""
-    allowed = _denominators(known.expr)
+def _substituted(
+    listing: Listing, known: Statement, head: sp.Expr, value: sp.Expr, divisors: Collection[sp.Expr] = ()
+) -> Iterator[Listing]:
+    """Put ``value`` for ``head`` (both in the indices of ``known``) where the domain allows it and no new division appears.
+
+    ``divisors`` are 0 only where something is that is divided by already.
+    """
+    allowed = _denominators(known.expr) | set(divisors)
     for b in listing.derived:
         expr = b.expr
         if isinstance(head, sp.Indexed):
@@ -105,6 +111,17 @@ def name_functions(listing: Listing) -> Iterator[Listing]:
             plain = {x for x in reads(value) if x != s.target} <= {x for x in reads(h) if not subscripts_of(x)}
             if plain and not value.has(sp.Function) and _only_reads(value):
                 yield from _substituted(listing, s, h, value)
+
+
+def name_roots(listing: Listing) -> Iterator[Listing]:
+    """From ``t = sqrt(v)``: read every power of ``v`` that is a whole power of ``t`` through ``t``."""
+    for s in _unreduced(listing):
+        power = s.expr
+        if not (isinstance(power, sp.Pow) and power.exp.is_Rational and not power.exp.is_Integer and _only_reads(power)):
+            continue
+        for e in sorted({p.exp for b in listing.derived for p in b.expr.atoms(sp.Pow)}, key=str):
+            if e.is_Rational and (e / power.exp).is_Integer:
+                yield from _substituted(listing, s, power.base**e, s.target ** (e / power.exp), {s.target})
 
 
 def name_quotients(listing: Listing) -> Iterator[Listing]:
@@ -179,6 +196,35 @@ def name_weighted_gradients(listing: Listing) -> Iterator[Listing]:
         for u in listing.users(b.name):
             changed[u.name] = (replace(u, expr=tidy(replace_reads(u.expr, b.target, sign * target))),)
         yield listing.naming(name).replaced(changed)
+
+
+def name_shares(listing: Listing) -> Iterator[Listing]:
+    """Call what a row's sum takes off every gradient of the row ``D``: ``dS = dP - D`` with ``D = sum_j dP / k``."""
+    for b in listing.derived:
+        users = listing.users(b.name)
+        if not b.over or b.reduce != "sum" or listing.known(b.name) or not users:
+            continue
+        shares = {_share(u, b.target) for u in users}
+        share = next(iter(shares))
+        if len(shares) != 1 or share is None or not any(name_of(x) in listing.forward for x in reads(share)):
+            continue
+        name = listing.fresh("D")
+        target = tensor(name, *b.indices)
+        changed: dict[str, tuple[Statement, ...]] = {b.name: (replace(b, target=target, expr=tidy(-share * b.expr)),)}
+        for u in users:
+            changed[u.name] = (replace(u, expr=tidy(u.expr - share * b.target - target)),)
+        yield listing.naming(name).replaced(changed)
+
+
+def _share(u: Statement, x: sp.Expr) -> sp.Expr | None:
+    """The factor of ``x`` in a statement that adds a multiple of it, by factors of the same indices, to something else."""
+    if u.over or not u.expr.is_Add:
+        return None
+    terms = [t for t in u.expr.args if t.has(x)]
+    share = terms[0] / x if len(terms) == 1 else None
+    if share is None or share.has(x) or not integer_symbols(share) <= set(subscripts_of(x)) < set(u.indices):
+        return None
+    return share
 
 
 def name_weights(listing: Listing) -> Iterator[Listing]:
@@ -269,7 +315,9 @@ REFOLD = Rule("refold", "the sums are exchanged and the inner one is read by its
 
 RULES: tuple[Rule, ...] = (
     Rule("unread", "nothing that is asked for depends on it", drop_unread),
+    Rule("products", "the product without a factor is the product over that factor", divide_products),
     Rule("functions", "the function is read through the forward tensor that it defines", name_functions),
+    Rule("roots", "the power is read through the forward tensor that is its root", name_roots),
     Rule("quotients", "the helper is the weight times the normaliser", name_quotients),
     Rule("take out", "factors that do not depend on the summed index leave the sum", take_out),
     Rule("name", "the sum of a tensor times its gradient is D", name_weighted_gradients),
@@ -278,4 +326,5 @@ RULES: tuple[Rule, ...] = (
     Rule("name weights", "the exponential over the normaliser is a weight", name_weights),
     Rule("share", "the product has a name already", share_products),
     Rule("shorten", "terms are cancelled and collected", shorten),
+    Rule("shares", "what the row takes off each of its gradients is D", name_shares),
 )

@@ -79,7 +79,9 @@ def entmax15(b: Builder, z: Tensor) -> Tensor:
     total = b.add(b.at.query("tot"), z / 2, j, where=supported, aux=True)
     dev = b.add(b.at.score("dev"), z / 2 - total / count, where=supported, aux=True)
     spread = b.add(b.at.query("nu"), dev**2, j, where=supported, aux=True)
-    root = b.add(b.at.score("root"), dev + sp.sqrt((1 - spread) / count), where=supported)
+    rest = b.add(b.at.query("rest"), (1 - spread) / count, aux=True)
+    rho = b.add(b.at.query("rho"), sp.sqrt(rest), aux=True)
+    root = b.add(b.at.score("root"), dev + rho, where=supported, aux=True)
     return b.add(b.at.score("P"), root**2, where=supported)
 
 
@@ -95,9 +97,9 @@ def _support(b: Builder, z: Tensor, measure: Callable[[sp.Expr], sp.Expr]) -> sp
 def stick_breaking(b: Builder, z: Tensor) -> Tensor:
     """``beta_ij * prod over k > j of (1 - beta_ik)``, beta the sigmoid of the score: a part of what the keys after j leave."""
     j, other = b.at["j"], b.at.twin("j")
-    beta = b.masked(b.at.score("beta"), sigmoid(z))
+    beta = b.masked(b.at.score("beta"), sigmoid(z), aux=True)
     later = sp.And(b.where, b.where.xreplace({j: other}), sp.Gt(other, j))
-    left = b.add(b.at.score("left"), 1 - beta.xreplace({j: other}), other, reduce="prod", where=later)
+    left = b.add(b.at.score("left"), 1 - beta.xreplace({j: other}), other, reduce="prod", where=later, aux=True)
     return b.masked(b.at.score("P"), beta * left)
 
 

@@ -14,7 +14,14 @@ from symattn.truth.fields import with_gradient
 
 SIZES = {"B": 1, "H": 2, "Hkv": 2, "G": 2, "n": 2, "m": 2, "d": 2, "dv": 1, "dmodel": 2, "dmemory": 2, "dout": 2, "vocab": 3}
 """Other sizes are 2, or what a row of :data:`SPECIAL` says."""
-SPECIAL: dict[str, dict[str, int]] = {"rope-partial": {"d": 3}, "rope-ntk": {"d": 4, "n": 1, "m": 2}}
+SPECIAL: dict[str, dict[str, int]] = {"rope-partial": {"d": 3}, "rope-ntk": {"d": 4, "n": 1, "m": 2}} | {
+    "talking-heads": {"n": 1, "d": 1},
+    "differential": {"n": 1, "d": 1},
+    "differential-heads": {"n": 1, "d": 1, "H": 1, "dv": 2},
+    "output-gate": {"n": 1},
+    "sigmoid-attention": {"n": 1},
+    "forgetting": {"d": 1},
+}
 INTEGERS = {"tok": "vocab", "doc": 2, "doc_q": 2, "doc_k": 2}
 
 

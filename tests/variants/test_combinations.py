@@ -1,4 +1,4 @@
-"""Two maps, mixed heads, convolved scores and gates: values from loops, wrong versions caught, and what they become at special values."""
+"""Two maps, mixed heads, convolved scores and gates: values from loops, gradients from torch, and wrong versions caught."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ CASES: dict[str, dict[str, Any]] = {
     "head norm": {"head_norm": True},
     "differential with its norm": {"differential": True, "head_norm": True},
     "all of them": {
-        "differential": True, "head_mixing": "both", "multi_token": (2, 3), "forgetting": True, "output_gate": True, "head_norm": True,
+        "differential": True, "head_mixing": "both", "multi_token": (2, 3), "forgetting": True, "output_gate": True,
+        "head_norm": True,
     },
     "sigmoid of mixed and convolved scores": {"normalizer": "sigmoid", "head_mixing": "both", "multi_token": (2, 3)},
     "sparse maps": {"normalizer": "sparsemax", "differential": True, "forgetting": True},

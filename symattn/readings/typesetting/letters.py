@@ -237,6 +237,7 @@ TENSORS: Mapping[str, str] = {
     "mean": r"\bar{z}",
     "dev": "C",
     "root": "W",
+    "rest": r"\omega",
     "left": r"\Lambda",
     "kern": r"\theta",
     "mixS": "T_S",
