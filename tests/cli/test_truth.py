@@ -115,3 +115,25 @@ def test_gradients_need_grad_out(run):
     np.savez("in.npz", **{k: v for k, v in np.load("in.npz").items() if k != "grad_out"})
     result = run("--grad")
     assert result.exit_code == 4 and "grad_out" in result.stderr
+
+
+def test_directions_in_the_file_give_tangents_and_with_gradients_hessian_vector_products(run):
+    f = dict(np.load("in.npz"))
+    r = np.random.default_rng(7)
+    move = r.normal(size=f["query"].shape).astype(np.float32)
+    np.savez("in.npz", **f, tangent_query=move, tangent_out=f["grad_out"])  # a recorded result is no direction
+    assert run("--digits", "30").exit_code == 0
+    assert {n.partition(".")[0] for n in np.load("out.npz")} == {"out", "lse", "tangent_out", "tangent_lse"}
+    assert run("--digits", "30", "--grad").exit_code == 0
+    found = dict(np.load("out.npz"))
+    assert {n.partition(".")[0] for n in found} >= {"grad_query", "tangent_out", "hvp_query", "hvp_key", "hvp_value"}
+    q, k, v = (f[n].astype(float)[0, 1] for n in ("query", "key", "value"))
+    s, t = q @ k.T / np.sqrt(3), move.astype(float)[0, 1] @ k.T / np.sqrt(3)
+    p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
+    want = (p * (t - (p * t).sum(axis=1, keepdims=True))) @ v
+    assert np.allclose(found["tangent_out.mid"][0, 1].astype(float), want, atol=1e-12)
+    np.savez("in.npz", **f, tangent_query=move[:, :1])
+    result = run()
+    assert result.exit_code == 4 and "in.npz: tangent_query has shape (1, 1, 2, 3), needed is (1, 2, 2, 3)" in result.stderr
+    np.savez("in.npz", **f, tangent_qery=move)
+    assert run().exit_code == 4 and "'tangent_query'" in run().stderr
