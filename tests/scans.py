@@ -16,9 +16,9 @@ import sympy as sp
 
 from symattn.program import Program, Scan, Statement, indices, size, tensor
 
-t, a, b, c, x2 = indices("t a b c x")
+t, a, b, c, r = indices("t a b c r")
 n, d, e = size("n"), size("d"), size("e")
-DIMS = {t: n, a: d, b: e, c: d, x2: d}
+DIMS = {t: n, a: d, b: e, c: d, r: n}
 N, D, E = 5, 2, 3
 UP, DOWN = Scan(t), Scan(t, -1)
 T = tensor
@@ -153,6 +153,14 @@ def resets(x, f):
     return {"h": every}
 
 
+def substitution(x, f):
+    """Forward substitution: ``(1 - A) h = x`` with A strictly lower triangular."""
+    h = zeros(N)
+    for k in range(N):
+        h[k] = x["x"][k] + sum(x["A"][k, r] * h[r] for r in range(k))
+    return {"h": h}
+
+
 def online_softmax(x, f):
     """Softmax attention of one query, directly."""
     w = [f.exp(v) for v in x["s"]]
@@ -248,6 +256,15 @@ EXAMPLES: dict[str, Example] = {
         ),
         {"g": (N,), "x": (N, D), "keep": (N,)},
         resets,
+    ),
+    "substitution": Example(
+        _program(
+            Statement(T("past", t), T("A", t, r) * h(r), (r,), where=sp.Lt(r, t), scan=UP),
+            Statement(h(t), T("past", t) + x, scan=UP),
+            outputs=("h",),
+        ),
+        {"x": (N,), "A": (N, N)},
+        substitution,
     ),
     "online softmax": Example(
         _program(

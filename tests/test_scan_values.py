@@ -13,7 +13,7 @@ import sympy as sp
 from symattn.adjoint import adjoint, tangent
 from symattn.derivative import tangent_name
 from symattn.errors import InputValueError
-from symattn.program import Scan, Statement, tensor
+from symattn.program import Program, Scan, Statement, indices, size, tensor
 from symattn.readings import balls, exact
 from symattn.readings import mpmath as many
 from symattn.readings import numpy as floats
@@ -231,3 +231,44 @@ def test_the_value_beyond_the_ends_matters():
     x = example.inputs(0)
     found = exact.evaluate(example.program.with_statements([first, clamped]), x)["y"]
     assert (found != each(lambda v: sp.Rational(v), example.loop(x, None)["y"])).any()
+
+
+# gradients by tensors inside a scan, and shifts outside one
+
+
+def test_a_direction_of_the_state_moves_all_later_steps_as_its_gradient_says():
+    """What is added to h[t] moves h[t+1], ..: the tangent and the gradient by the state are transposes of each other."""
+    for name in ("two steps back", "initial state", "reversed", "resets"):
+        example = EXAMPLES[name]
+        x = example.inputs(8)
+        gradient, ahead = adjoint(example.program, ["h"]), tangent(example.program, ["h"])
+        values = exact.evaluate(example.program, x)
+        seeds = seeds_of(example, values)
+        direction = random_like({"h": values["h"].shape}, 9)["h"]
+        back = {**x, **{"d" + o: v for o, v in seeds.items()}}
+        got = exact.evaluate(gradient, {n: v for n, v in back.items() if n in gradient.inputs})[gradient.outputs[0]]
+        moved_by = exact.evaluate(ahead, {n: v for n, v in {**x, "h_t": direction}.items() if n in ahead.inputs})
+        left = sum((seeds[o] * moved_by[o_t]).sum() for o, o_t in zip(example.program.outputs, ahead.outputs, strict=True))
+        assert left == (got * direction).sum() != 0, name
+
+
+def test_shifted_flipped_and_halved_subscripts_are_solved_with_their_ranges():
+    i, c = indices("i c")
+    n, d = size("n"), size("d")
+    x = tensor("x", n - 1 - i, c + d / 2)
+    y = Statement(tensor("y", i, c), x**2 * tensor("w", i) + tensor("z", i + 1, c), where=sp.Lt(i, n - 1))
+    program = Program((y,), {i: n, c: d / 2}, ("y",), {"x": (n, d), "z": (n, d / 2)})
+    gradient = adjoint(program)
+    assert not any(s.over for s in gradient.statements[1:] if s.name in ("dx", "dz"))
+    assert str(gradient["dz"]).endswith("where i >= 1")
+    assert sp.Ge(gradient["dx"].indices[1], d / 2) in gradient["dx"].conditions
+    rng = np.random.default_rng(0)
+    given = {"x": rng.normal(size=(4, 6)), "w": rng.normal(size=4), "z": rng.normal(size=(4, 3)), "dy": rng.normal(size=(4, 3))}
+    found = floats.evaluate(gradient, {k: v for k, v in given.items() if k in gradient.inputs}, sizes={"n": 4, "d": 6})
+    dx, dz = np.zeros((4, 6)), np.zeros((4, 3))
+    for row in range(3):
+        for k in range(3):
+            dx[3 - row, k + 3] += given["dy"][row, k] * 2 * given["x"][3 - row, k + 3] * given["w"][row]
+            dz[row + 1, k] += given["dy"][row, k]
+    np.testing.assert_allclose(found["dx"], dx, atol=1e-14)
+    np.testing.assert_allclose(found["dz"], dz, atol=1e-14)
