@@ -147,6 +147,8 @@ def unbind(bound: Bound, name: str, array: Array) -> tuple[str, Array]:
     letter = name if name in BY_LETTER or name in parameters or not name.startswith("d") else name[1:]
     field, x, axes = field_of(name, parameters), np.asarray(array), bound.axes
     given = field.removeprefix("grad_")
+    if letter in bound.definition.arrays:
+        return field, x
     if letter in parameters:
         if x.ndim == 0 and bound.shapes.get(given) == (1,):  # one head: a value per head and one number are the same
             return field, x.reshape(1)

@@ -6,11 +6,12 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from symattn.blocks import refuse_blocks
 from symattn.combinations import refuse_combinations
 from symattn.errors import DefinitionError, nearest
 from symattn.evaluation import NAMES, refuse_algorithms
 from symattn.fields import RESERVED
-from symattn.grammar import parameters_of
+from symattn.grammar import arrays_of, parameters_of
 from symattn.linear import refuse_linear
 from symattn.positions import refuse_positions
 
@@ -48,6 +49,7 @@ def refuse_contradictions(d: Definition) -> None:
     if d.window is not None and d.window_counts == "keys":
         refuse(d.window[0] == 0, "a window of 0 keys on the left is empty: window_counts='keys' counts the query's own position")
     refuse_combinations(d, refuse)
+    refuse_blocks(d, refuse)
     refuse_algorithms(d, refuse)
     refuse_unread(d)
     refuse_linear(d, refuse)
@@ -85,6 +87,12 @@ def check_parameters(d: Definition) -> None:
             raise DefinitionError(
                 f"{name!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
             )
+    for name in d.arrays.keys() & d.params.keys():
+        raise DefinitionError(f"{name} is read by subscript, {name}[{', '.join(d.arrays[name])}]: give it as an array, not in params")
+    if len({*d.arrays}) < sum(len(arrays_of(e)) for e in (d.score, d.mask) if e is not None):
+        both = {n for n in arrays_of(d.score) if arrays_of(d.mask).get(n, d.arrays[n]) != arrays_of(d.score)[n]}
+        if both:
+            raise DefinitionError(f"{min(both)} has other subscripts in the score than in the mask")
     for name, value in d.params.items():
         if name not in d.parameters:
             raise DefinitionError(f"params binds {name!r}, which nothing reads. {nearest(name, d.parameters)}")

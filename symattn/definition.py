@@ -18,7 +18,7 @@ import sympy as sp
 from symattn.combinations import has_lse
 from symattn.contradictions import check_parameters, refuse_contradictions
 from symattn.errors import UnknownFieldError, nearest
-from symattn.grammar import parameters_of
+from symattn.grammar import arrays_of, parameters_of
 from symattn.grammarprint import write_value
 from symattn.indexed import Table
 from symattn.program import Program
@@ -323,6 +323,18 @@ class Definition:
                 found |= set(parameters_of(e))
         found |= {x for x in (self.softcap, self.prefix, self.dropout_p, self.qk_norm_eps, self.layer_norm_eps, self.head_norm_eps) if isinstance(x, str)}
         return tuple(sorted(found))
+
+    @cached_property
+    def arrays(self) -> dict[str, str]:
+        """The arrays that the score and the mask read by subscript, and their axes.
+
+        >>> Definition(mask="j <= i and lane[i] == owner[j]").arrays
+        {'lane': 'i', 'owner': 'j'}
+        """
+        found: dict[str, str] = {}
+        for e in (self.score, self.mask):
+            found |= arrays_of(e) if e is not None else {}
+        return found
 
     @property
     def unbound(self) -> tuple[str, ...]:

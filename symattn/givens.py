@@ -88,7 +88,9 @@ def others(d: Definition, arrays: Mapping[str, Array], sources: Sources, inputs:
         )
     for name in d.unbound:
         x = arrays[name]
-        if name == d.prefix:
+        if name in d.arrays:
+            inputs[name] = _entries(name, x, d.arrays[name], {"b": b, "i": n, "j": m})
+        elif name == d.prefix:
             take(name, name, "b", (b,))
         elif x.ndim == 1 and x.shape == (heads,):
             inputs[name] = axes.into(x, "H")
@@ -120,6 +122,14 @@ def seeds(program: Program, arrays: Mapping[str, Array], sources: Sources, input
         if x.shape != shape:
             raise ShapeError(f"{field} has shape {arrays[field].shape}, needed is {shape} (in the layout bhsd)")
         inputs["d" + letter] = sources.axes.into(x, roles)
+
+
+def _entries(name: str, x: Array, axes: str, sizes: Mapping[str, int]) -> Array:
+    """An array that a score or mask reads by subscript."""
+    want = tuple(sizes[a] for a in axes)
+    if x.shape != want:
+        raise ShapeError(f"{name} is read as {name}[{', '.join(axes)}] and has shape {x.shape}, needed is {want}")
+    return x.astype(np.int64) if x.dtype.kind == "b" else x
 
 
 def _zeros_and_ones(field: str, x: Array) -> None:

@@ -7,7 +7,8 @@ Nothing is ever evaluated: no ``eval``, no ``sympify``.
 numbers        ``3``, ``0.1`` (exactly 1/10), ``1e-3``
 names          of a score: ``s`` the scaled score, ``i j`` query and key, ``h b`` head and batch, ``n m d`` the number
                of queries, of keys, of channels; of a mask all of these but ``s``; of a scale ``n m d dv``. ``pi`` is
-               the number. Any other name is a parameter.
+               the number. Any other name is a parameter;
+               ``name[i]``, ``name[j]``, ``name[i, j]`` (``b`` may stand first) is an entry of a given array
 arithmetic     ``+ - * / **``, ``//`` and ``%`` (floor division and its remainder)
 functions      ``exp log sqrt tanh sin cos abs min max sigmoid floor erf``
 comparisons    ``< <= > >= == !=``, chained as in ``0 <= i - j < 4`` (masks only)
@@ -32,7 +33,7 @@ from sympy.core.evalf import PrecisionExhausted
 
 from symattn.errors import GrammarError, LimitError
 from symattn.grammartext import bracketed_comparisons, check_text, where_in
-from symattn.indexed import index, size
+from symattn.indexed import index, size, tensor
 from symattn.symbols import i, j, s
 
 MAX_NODES = 400
@@ -49,6 +50,9 @@ MASK_NAMES: Mapping[str, sp.Symbol] = {name: symbol for name, symbol in SCORE_NA
 SCALE_NAMES: Mapping[str, sp.Symbol] = {name: size(name) for name in ("n", "m", "d", "dv")}
 FREQUENCY_NAMES: Mapping[str, sp.Symbol] = {**SCALE_NAMES, "p": index("p"), "r": size("r")}
 """Of the frequencies of a rotation: the pair of channels, from 0, and how many channels rotate, beside the sizes."""
+
+ENTRIES = ("i", "j", "ij", "bi", "bj", "bij")
+"""The subscripts that a given array may have."""
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "exp": sp.exp,
@@ -151,7 +155,18 @@ def parameters_of(expr: sp.Basic) -> tuple[str, ...]:
     >>> parameters_of(parse_score("cap*tanh(s/cap) - slope*(i - j)"))
     ('cap', 'slope')
     """
-    return tuple(sorted(a.name for a in expr.free_symbols if not a.is_integer and a != s))
+    symbols = {a for a in expr.free_symbols if isinstance(a, sp.Symbol)}
+    return tuple(sorted(a.name for a in symbols if not a.is_integer and a != s))
+
+
+def arrays_of(expr: sp.Basic) -> dict[str, str]:
+    """The arrays that a parsed score or mask reads, and their axes.
+
+    >>> arrays_of(parse_mask("lane[i] == owner[j] or open[b, i, j] > 0"))
+    {'lane': 'i', 'open': 'bij', 'owner': 'j'}
+    """
+    found = {str(x.base.label): "".join(str(a) for a in x.indices) for x in expr.atoms(sp.Indexed)}
+    return dict(sorted(found.items()))
 
 
 class _Reader:
@@ -159,6 +174,7 @@ class _Reader:
 
     def __init__(self, text: str, names: Mapping[str, sp.Expr], kind: str) -> None:
         self.kind, self.names = kind, names
+        self.arrays: dict[str, str] = {}
         check_text(text, kind)
         self.text = text.strip()
         try:
@@ -206,6 +222,8 @@ class _Reader:
             return self.binary(node)
         if isinstance(node, ast.Call):
             return self.call(node)
+        if isinstance(node, ast.Subscript):
+            return self.entry(node)
         if isinstance(node, (ast.Compare, ast.BoolOp)) or (
             isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.Invert))
         ):
@@ -239,6 +257,26 @@ class _Reader:
         if node.id in FUNCTIONS:
             raise self.refuse(node, f"{node.id} is a function: write {node.id}(...)")
         return sp.Symbol(check_parameter(node.id, lambda why: self.refuse(node, why)), real=True)
+
+    def entry(self, node: ast.Subscript) -> sp.Expr:
+        """An entry of a given array: ``name[i]``, ``name[j]``, ``name[i, j]``, each also with ``b`` before."""
+        if self.kind not in ("score", "mask"):
+            raise self.refuse(node, f"a {self.kind} reads no arrays")
+        if not isinstance(node.value, ast.Name):
+            raise self.refuse(node, "a subscript belongs to the name of an array, as in name[i]")
+        at = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        axes = "".join(a.id if isinstance(a, ast.Name) and len(a.id) == 1 else "?" for a in at)
+        if axes not in ENTRIES:
+            raise self.refuse(node, "the subscripts of an array are [i], [j] or [i, j], and b may stand first")
+        name = node.value.id
+        if name in self.names or name in FUNCTIONS or name in ("s", "pi"):
+            raise self.refuse(node, f"{name} has a meaning of its own and cannot name an array")
+        earlier = self.arrays.setdefault(check_parameter(name, lambda why: self.refuse(node, why)), axes)
+        if earlier != axes:
+            raise self.refuse(
+                node, f"{name} is read as {name}[{', '.join(earlier)}] too: queries and keys have arrays of their own"
+            )
+        return tensor(name, *map(index, axes))
 
     def binary(self, node: ast.BinOp) -> sp.Expr:
         if isinstance(node.op, (ast.BitAnd, ast.BitOr)):

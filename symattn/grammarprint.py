@@ -40,6 +40,9 @@ class _GrammarPrinter(StrPrinter):
     def _print_Not(self, expr: sp.Basic) -> str:
         return f"not ({self._print(expr.args[0])})"
 
+    def _print_Indexed(self, expr: sp.Basic) -> str:
+        return f"{expr.base.label}[{', '.join(map(self._print, expr.indices))}]"
+
     def _print_Exp1(self, expr: sp.Basic) -> str:
         return "exp(1)"
 

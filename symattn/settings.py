@@ -16,6 +16,7 @@ import sympy as sp
 from symattn.choices import CHOICES, OPTIONAL
 from symattn.errors import DefinitionError, GrammarError, InputValueError, LimitError, nearest
 from symattn.grammar import (
+    ENTRIES,
     FREQUENCY_NAMES,
     MASK_NAMES,
     SCALE_NAMES,
@@ -168,10 +169,17 @@ def expression(field: str, value: Any) -> sp.Basic:
 
 def canonical(field: str, value: sp.Basic, names: Mapping[str, sp.Symbol]) -> sp.Basic:
     """A SymPy expression with the symbols of the grammar in place of the user's of the same name; functions are checked."""
-    if value.atoms(sp.core.function.AppliedUndef) or value.has(sp.Indexed, sp.Piecewise, sp.I, sp.zoo, sp.nan, sp.oo):
+    if value.atoms(sp.core.function.AppliedUndef) or value.has(sp.Piecewise, sp.I, sp.zoo, sp.nan, sp.oo):
         raise DefinitionError(f"{field} is a scalar expression in known functions and finite numbers, got {value!r}")
     table: dict[sp.Basic, sp.Basic] = {}
-    for symbol in value.free_symbols:
+    labels: set[sp.Basic] = set()
+    for x in value.atoms(sp.Indexed):
+        axes = "".join(str(a) for a in x.indices)
+        if axes not in ENTRIES or field not in ("score", "mask") or str(x.base.label) in names:
+            raise DefinitionError(f"{field}: an array is read as name[i], name[j] or name[i, j], b may stand first; got {x}")
+        labels.add(x.base.label)
+        check_parameter(str(x.base.label), lambda why: DefinitionError(f"{field}: {why}"))
+    for symbol in (a for a in value.free_symbols if isinstance(a, sp.Symbol) and a not in labels):
         if symbol.name in names:
             table[symbol] = names[symbol.name]
         elif symbol.name == "s":

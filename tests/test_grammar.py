@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, GrammarError, LimitError, SymattnError
-from symattn.grammar import MASK_NAMES, SCORE_NAMES, parameters_of, parse_mask, parse_scale, parse_score
+from symattn.grammar import MASK_NAMES, SCORE_NAMES, arrays_of, parameters_of, parse_mask, parse_scale, parse_score
 from symattn.grammarprint import write
 
 s, i, j, h, b, n, m, d = (SCORE_NAMES[x] for x in ["s", "i", "j", "h", "b", "n", "m", "d"])
@@ -300,3 +300,32 @@ def test_pi_is_the_number_and_what_looks_like_a_number_is_no_parameter():
         parse_score("s*e")
     with pytest.raises(DefinitionError, match="the number pi"):
         Definition(score="s*a", params={"pi": 3})
+
+
+ARRAYS = {
+    "x[k] < 1": "the subscripts of an array are",
+    "x[i + 1] < 1": "the subscripts of an array are",
+    "x[j, i] < 1": "the subscripts of an array are",
+    "x[i] < x[j]": "have arrays of their own",
+    "i[j] < 1": "has a meaning of its own",
+    "exp[i] < 2": "has a meaning of its own",
+    "a.b[i] < 1": "belongs to the name of an array",
+    "x[i][j] < 1": "belongs to the name of an array",
+    "x[i:j] < 1": "the subscripts of an array are",
+    "__x[i] < 1": "cannot be the name",
+}
+
+
+@pytest.mark.parametrize("text", ARRAYS)
+def test_arrays_have_plain_subscripts(text):
+    with pytest.raises(GrammarError, match=ARRAYS[text]):
+        parse_mask(text)
+
+
+def test_arrays_are_read_and_written_again():
+    mask = parse_mask("lane[i] == owner[j] or open[b, i, j] > 0")
+    assert parse_mask(write(mask)) == mask
+    assert arrays_of(mask) == {"lane": "i", "open": "bij", "owner": "j"}
+    assert parameters_of(mask) == ("lane", "open", "owner")
+    with pytest.raises(GrammarError, match="reads no arrays"):
+        parse_scale("x[i]")

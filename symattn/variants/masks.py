@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from symattn.variants.variant import Reduction, Variant
 
+
+def near(i: str, j: str, length: str, width: int) -> str:
+    """The condition that position ``j`` is in the window of ``width`` around ``i``, which is shifted inside at the borders."""
+    start = f"min(max({i} - {width // 2}, 0), {length} - {width})"
+    return f"{start} <= {j} and {j} < {start} + {width}"
+
+
+_NATTEN = "arXiv 2204.07143, section 3.1"
+
 ROWS = (
     Variant("causal", "no key after the query: j <= i", {"causal": True}, "arXiv 1706.03762, section 3.2.3"),
     Variant(
@@ -64,5 +73,76 @@ ROWS = (
         {"attn_mask": "additive"},
         "torch scaled_dot_product_attention",
         reduces=(Reduction("self-attention", "0 everywhere", inputs={"B": "0"}),),
+    ),
+    Variant(
+        "dilated-window",
+        "every second key of a causal window: i - j < 8 and even",
+        {"mask": "j <= i and i - j < 8 and (i - j) % 2 == 0"},
+        "arXiv 2004.05150, section 3.1",
+    ),
+    Variant(
+        "global-tokens",
+        "a local window, and two tokens that see all keys and that all queries see",
+        {"mask": "abs(i - j) <= 2 or i < 2 or j < 2"},
+        "arXiv 2004.05150, section 3.1",
+    ),
+    Variant(
+        "sink-tokens",
+        "a causal window, and the first keys, which every query goes on to see",
+        {"mask": "j <= i and (i - j < 4 or j < 2)"},
+        "arXiv 2309.17453, section 3.2",
+    ),
+    Variant(
+        "document-window",
+        "documents packed into one sequence, causal, within a window: three conditions joined by and",
+        {"causal": True, "document": True, "window": (4, None)},
+        "arXiv 2310.06825, section 2; arXiv 2107.02027, section 3.2",
+        reduces=(Reduction("sliding-window", "one document", inputs={"doc_q": "0", "doc_k": "0"}),),
+    ),
+    Variant(
+        "shared-prefix",
+        "requests that share their first keys: the prefix, or a key of the query's own request that is not after it",
+        {"mask": "j < m - n or (request[i] == owner[j] and j <= i + m - n)"},
+        "arXiv 2402.05099, section 3.1",
+        reduces=(Reduction("causal-bottom-right", "one request", inputs={"request": "0", "owner": "0"}),),
+    ),
+    Variant(
+        "block-causal",
+        "block diffusion when it samples: all of the query's own block and of the blocks before",
+        {"mask": "j//2 <= i//2"},
+        "arXiv 2503.09573, section 3.2",
+    ),
+    Variant(
+        "block-diffusion",
+        "block diffusion in training: noisy tokens see their block and the clean ones before it, clean ones clean blocks",
+        {
+            "mask": "(i < n//2 and j < n//2 and i//2 == j//2) or (i < n//2 and j >= n//2 and (j - n//2)//2 < i//2)"
+            " or (i >= n//2 and j >= n//2 and (j - n//2)//2 <= (i - n//2)//2)"
+        },
+        "arXiv 2503.09573, section 3.2 and appendix B.6",
+    ),
+    Variant(
+        "tree",
+        "a tree of drafts after a cache: its keys, and the ancestors of the query, by numbers on entering and leaving a node",
+        {"mask": "j < m - n or (enter[j] <= node[i] and node[i] < leave[j])"},
+        "arXiv 2305.09781, section 4.2",
+    ),
+    Variant(
+        "neighbourhood-1d",
+        "the three nearest keys of a line; at its ends the window is shifted inside",
+        {"mask": near("i", "j", "m", 3)},
+        _NATTEN,
+    ),
+    Variant(
+        "neighbourhood-2d",
+        "the 3 x 3 nearest keys of a grid with rows of 4",
+        {"mask": f"{near('i//4', 'j//4', 'm//4', 3)} and {near('i%4', 'j%4', '4', 3)}"},
+        _NATTEN,
+    ),
+    Variant(
+        "neighbourhood-3d",
+        "the 3 x 1 x 1 nearest keys of a box with faces of 2 x 2",
+        {"mask": f"{near('i//4', 'j//4', 'm//4', 3)} and i//2%2 == j//2%2 and i%2 == j%2"},
+        _NATTEN,
     ),
 )

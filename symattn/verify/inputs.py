@@ -15,6 +15,7 @@ import numpy as np
 from symattn import formats, forms
 from symattn.definition import Definition
 from symattn.errors import ShapeError
+from symattn.grammar import arrays_of
 from symattn.indexed import index
 from symattn.intake import Array
 from symattn.verify import drawn
@@ -259,6 +260,10 @@ def _given(d: Definition, s: Shape, r: np.random.Generator, real: dict[str, Arra
             found[name] = np.array([1 + k % max(1, s.m - 1) for k in range(s.b)])
         elif name == d.dropout_p:
             real[name] = np.array(0.25)
+        elif name in d.arrays and (d.score is None or name not in arrays_of(d.score)):
+            found[name] = np.sort(r.integers(0, 4, size=shaped(d.arrays[name])), axis=-1)
+        elif name in d.arrays:
+            real[name] = np.round(r.normal(size=shaped(d.arrays[name])) * 4) / 4
         else:
             size = (s.h,) if d.params.get(name) == "head" else ()
             real[name] = r.integers(4, 13, size=size) / 8

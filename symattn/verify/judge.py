@@ -175,7 +175,7 @@ def require_values(definition: Definition) -> None:
     DefinitionError
         Naming the parameter and how it is bound.
     """
-    for name in definition.unbound:
+    for name in (n for n in definition.unbound if n not in definition.arrays):
         shown = "a number, or a list with one per head" if name in _per_head(definition) else "a number"
         how = f"--param {name}=... (in Python params={{{name!r}: ...}}), {shown}"
         raise DefinitionError(f"the parameter {name} has no value: bind it with {how}")
