@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from symattn import positionwords
+from symattn import blocks, positionwords
 from symattn.combinations import has_lse, weights_in_words
 from symattn.errors import UnknownNameError, nearest
 from symattn.evaluation import record_algorithms
@@ -271,6 +271,7 @@ def record(d: Definition) -> dict[str, str]:
     words |= record_linear(d)
     words |= record_algorithms(d)
     words |= positionwords.words(d)
+    words |= blocks.words(d)
     if d.params:
         words["params"] = ", ".join(f"{k} = {_value(v)}" for k, v in d.params.items())
     return words

@@ -33,7 +33,7 @@ ACCENTS: Mapping[str, str] = {"dot": "\u0307", "bar": "\u0304", "tilde": "\u0303
 RAISED: Mapping[str, str] = {"2": "²", "3": "³", "ᵀ": "ᵀ", "-1": "⁻¹"}
 LARGE = ("Σ", "Π", "max", "min")
 SIZES = frozenset({"d", "H"})
-INDICES = frozenset("bkghijcefaup")
+INDICES = frozenset("bkghijcefauptwxyz")
 SCRIPT = str.maketrans("CES", "𝒞ℰ𝒮")
 BOLD = str.maketrans("1", "𝟏")
 
@@ -125,12 +125,14 @@ class _Reader:
         typed = all(t[0] is None for t in self.tokens[start : self.at])
         following = [t[3] or t[1] for t in self.tokens[self.at : self.at + 2]]
         label = (
-            self.labels or following in ([")", "_"], [")", "^"]) or (len(body) == 1 and body.islower() and body not in INDICES)
+            self.labels
+            or (following in ([")", "_"], [")", "^"]) and not out.endswith(")"))
+            or (len(body) == 1 and body.islower() and body not in INDICES)
         )
         base = re.search(r"[^\W\d_]*$", out.rstrip("'"))
         if out.endswith(LARGE):
             return f"{out}_{body}" if is_simple(body) and "," not in body else f"{out}_({body})"
-        named = re.fullmatch(r"[A-Z]\w*|\d+", body) or (not typed and body.isalpha())
+        named = re.fullmatch(r"[A-Z]\w*|\d+", body) or "×" in body or (not typed and body.isalpha())
         if (base and base[0] in SIZES) or named or label:
             return f"{out}_{body}"
         if re.fullmatch(r"[a-z]'*([a-z]'*)+", body) and typed:
