@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symattn.errors import DefinitionError
-from symattn.indexed import Tensor, tensor
+from symattn.indexed import Tensor, size, tensor
 from symattn.keep import keep
 from symattn.letters import Letters
 from symattn.program import Program, Statement
@@ -72,6 +72,10 @@ class Builder:
     query: str = "Q"
     key: str = "K"
     value: str = "V"
+    raw: Tensor | None = None
+    """Raw scores that a form has made itself, in place of the similarity of queries and keys."""
+    width: sp.Expr = field(default_factory=lambda: size("d"))
+    """The number of channels that a score is a sum over: the scale is one over its root."""
 
     def add(
         self, target: Tensor, expr: Any, *over: sp.Symbol, where: sp.Basic = sp.true, reduce: str = "sum", **marks: Any

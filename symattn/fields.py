@@ -28,6 +28,16 @@ class Field(NamedTuple):
 
 
 DECLARED: tuple[Field, ...] = (
+    Field("Qr", "query_rope", "bHir", about="the part of the queries that is rotated"),
+    Field("Kr", "key_rope", "bjr", about="the part of the keys that is rotated, shared by all heads"),
+    Field("Lat", "latent", "bjy", about="what is kept of every token, shared by all heads"),
+    Field("WUK", "w_uk", "Hyc", about="from the latent to the keys of each head"),
+    Field("WUV", "w_uv", "Hye", about="from the latent to the values of each head"),
+    Field("WDKV", "w_dkv", "ay", about="from X to the latent"),
+    Field("WKR", "w_kr", "ar", about="from X to the part of the keys that is rotated"),
+    Field("WDQ", "w_dq", "ax", about="from X to the latent of the queries"),
+    Field("WUQ", "w_uq", "Hxc", about="from the latent of the queries to the queries of each head"),
+    Field("WQR", "w_qr", "Hxr", about="from the latent of the queries to their part that is rotated"),
     Field("PE", "position_table", "pa", about="a learned vector for every position, added to X"),
     Field("bQ", "b_q", "Hc", about="what the projection of the queries adds"),
     Field("bK", "b_k", "Kc", about="what the projection of the keys adds"),
@@ -143,6 +153,9 @@ HELPERS: Mapping[str, str] = {
     **dict.fromkeys(("O0", "U"), "bHie"),
     **dict.fromkeys(("slope_a", "slope_b"), "H"),
     **dict.fromkeys(("PEsin", "PEcos"), "pa"),
+    **{"LatQ": "bix", "Qa": "bHiy", "Olat": "bHiy", "Rlat": "bHij", "Rrope": "bHij"},
+    **dict.fromkeys(("Qnegr", "Qposr", "Qrestr", "Qrotr"), "bHir"),
+    **dict.fromkeys(("Knegr", "Kposr", "Krestr", "Krotr"), "bjr"),
     **dict.fromkeys(("Xp", "T1", "T2", "T3", "N1", "N2", "N3", *(x + k for x in ("Dev", "Unit") for k in "123"), "Ylin", "Attnlin", "Attnlinx", "FFlin"), "bia"),
     **dict.fromkeys(("H1lin", "H1", "H2"), "biz"),
     **dict.fromkeys((*(x + k for x in ("mu", "var", "sd") for k in "123"), "mw", "lw"), "bi"),

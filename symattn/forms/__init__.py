@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Form", "get", "names", "sources_of"]
 
-MODULES = ("softmax", "layers", "linear")
+MODULES = ("softmax", "layers", "linear", "latent")
 """The files of this package that hold rows."""
 
 
@@ -44,7 +44,8 @@ def sources_of(d: Definition) -> tuple[str, ...]:
     >>> sources_of(Definition(algorithm="paged")), sources_of(Definition())
     (('Q', 'Kc', 'Vc', 'page'), ())
     """
-    return PAGED if d.algorithm == "paged" else get(d.form).sources
+    form = get(d.form)
+    return PAGED if d.algorithm == "paged" else form.from_x if d.start == "x" and form.from_x else form.sources
 
 
 def get(name: str) -> Form:

@@ -22,6 +22,8 @@ class Form:
         Adds the statements to a builder and returns the names of the outputs, the main one first.
     sources
         Letters of the tensors that it starts from in place of Q, K, V (or X and its weights); empty: as ``start`` says.
+    from_x
+        The same where it starts from X; empty: no other ones.
     uses
         The fields of the definition that it reads beside ``heads``, ``kv_heads``, ``form`` and ``params``; None: all of them.
         Others that are not at their default are refused.
@@ -34,6 +36,7 @@ class Form:
     name: str
     build: Callable[[Builder], tuple[str, ...]]
     sources: tuple[str, ...] = ()
+    from_x: tuple[str, ...] = ()
     uses: frozenset[str] | None = None
     implies: Mapping[str, Any] = field(default_factory=dict)
     memory: bool = False

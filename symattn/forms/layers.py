@@ -8,15 +8,14 @@ self-attention with an ``x`` behind them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import sympy as sp
 
 from symattn.building import Builder, Parameters
 from symattn.forms.form import Form
+from symattn.forms.renaming import called
 from symattn.indexed import Tensor, name_of, size, tensor
 from symattn.letters import Letters
-from symattn.program import Statement
 from symattn.stages.normalizers import weights
 from symattn.stages.scores import scores
 from symattn.stages.sources import biased, embedded, projections
@@ -93,7 +92,7 @@ def cross_attention(b: Builder, source: str) -> Tensor:
             b.at.sized(letter, inner.at.size_of(letter))
     known = {s.name for s in b.statements}
     b.statements += [
-        _called(s, names, {inner.at["j"]: memory}) for s in inner.statements if not (s.name in SHARED and s.name in known)
+        called(s, names, {inner.at["j"]: memory}) for s in inner.statements if not (s.name in SHARED and s.name in known)
     ]
     return out.xreplace({out: tensor(names[name_of(out)], *out.indices)})
 
@@ -106,18 +105,6 @@ def _cross_builder(b: Builder) -> Builder:
     at = Letters(*d.head_counts, b.at.batch, False, b.at.tiled, b.at.taken)
     at.sized("f", size("dmodel"))
     return Builder(d, at, Parameters(d, at), sp.true)
-
-
-def _called(s: Statement, names: dict[str, str], indices: dict[sp.Symbol, sp.Symbol]) -> Statement:
-    """The statement with tensors and indices under other names."""
-    s = s.renamed(indices)
-
-    def other(e: sp.Basic) -> sp.Basic:
-        return e.replace(
-            lambda x: isinstance(x, sp.Indexed) and name_of(x) in names, lambda x: tensor(names[name_of(x)], *x.indices)
-        )
-
-    return replace(s, target=other(s.target), expr=other(s.expr), where=other(s.where))
 
 
 def feed_forward(b: Builder, source: str) -> Tensor:

@@ -18,8 +18,8 @@ from symattn.symbols import s as score_symbol
 def scores(b: Builder) -> Tensor:
     """From Q and K to the score that the softmax sees: raw, scaled, capped, with biases."""
     d, at = b.d, b.at
-    s = similarity(b)
-    scale = 1 / sp.sqrt(size("d")) if d.scale is None else b.parameters.bind(at.read(d.scale))
+    s = similarity(b) if b.raw is None else b.raw
+    scale = 1 / sp.sqrt(b.width) if d.scale is None else b.parameters.bind(at.read(d.scale))
     if scale != 1:
         s = b.masked(at.score("S"), s * b.add(tensor("scale"), scale))
     if d.softcap is not None:
