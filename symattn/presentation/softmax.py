@@ -73,10 +73,11 @@ def _totals(divisor: Tensor, program: Program) -> Iterator[Statement]:
                 yield from _totals(x, program)
 
 
-def sign_of(x: sp.Expr, program: Program) -> str:
+def sign_of(x: sp.Expr, program: Program, assumed: frozenset[str] = frozenset()) -> str:
     """``"positive"``, ``"nonnegative"`` or ``"unknown"``: what structure shows about an expression in the tensors of a program.
 
     A value outside a ``where``, and a sum over nothing, is 0; that is all that keeps a sum of exponentials from being positive.
+    In a scan the value before the first step is 0 and earlier steps are taken as nonnegative (``assumed``): induction.
     """
     if x.is_Number:
         return "positive" if x > 0 else "nonnegative" if x == 0 else "unknown"
@@ -84,12 +85,14 @@ def sign_of(x: sp.Expr, program: Program) -> str:
         return "positive"
     if isinstance(x, (sp.Indexed, sp.Symbol)) and name_of(x) in program:
         s = program[name_of(x)]
-        inside = sign_of(s.expr, program)
+        if s.name in assumed:
+            return "nonnegative"
+        inside = sign_of(s.expr, program, assumed | {s.name} if s.scan is not None else assumed)
         whole = s.reduce == "sum" or not s.over
         if inside == "unknown" or not whole:
             return "unknown"
-        return inside if s.where == sp.true else "nonnegative"
-    parts = [sign_of(a, program) for a in x.args]
+        return inside if s.where == sp.true and s.scan is None else "nonnegative"
+    parts = [sign_of(a, program, assumed) for a in x.args]
     if x.is_Add and parts and "unknown" not in parts:
         return "positive" if "positive" in parts else "nonnegative"
     if x.is_Mul and parts and "unknown" not in parts:

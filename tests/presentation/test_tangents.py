@@ -12,8 +12,9 @@ from symattn.adjoint import tangent
 from symattn.presentation import present, present_tangent
 from symattn.presentation.listing import Listing
 from symattn.presentation.rules import Rule
+from symattn.presentation.softmax import sign_of
 from symattn.presentation.tangents import TANGENT_RULES
-from symattn.program import Program, Statement, indices, size
+from symattn.program import Program, Scan, Statement, indices, size
 from symattn.program import tensor as T
 from symattn.theorems.duality import prove_equal_gradients
 from tests.presentation.cases import DEFINITIONS
@@ -85,3 +86,18 @@ def test_two_softmaxes_have_a_log_sum_exp_each_and_letters_do_not_matter() -> No
         "L2_t[i] = sum over j of wb[i, j]*xb_t[i, j]",
         "wb_t[i, j] = (-L2_t[i] + xb_t[i, j])*wb[i, j]",
     ]
+
+
+@pytest.mark.parametrize(
+    "step, sign",
+    [
+        (lambda before, x: before * sp.exp(x) + sp.exp(-x), "nonnegative"),
+        (lambda before, x: before - sp.exp(x), "unknown"),
+        (lambda before, x: before + x, "unknown"),
+    ],
+)
+def test_the_sign_of_a_recurrence_is_known_by_induction(step, sign: str) -> None:
+    (t,) = indices("t")
+    run = Statement(T("l", t), step(T("l", t - 1), T("x", t)), scan=Scan(t, 1))
+    program = Program((run,), {t: size("n")}, ("l",))
+    assert sign_of(T("l", t), program) == sign
