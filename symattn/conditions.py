@@ -128,7 +128,7 @@ def normal_condition(c: sp.Basic, dims: Mapping[sp.Symbol, sp.Expr]) -> sp.Basic
         return sp.Ge(e, 0)
     if isinstance(c, (sp.Eq, sp.Ne)):
         if c.lhs.is_integer and c.rhs.is_integer:
-            e = sp.expand(c.lhs - c.rhs)
+            e = _no_remainder(sp.expand(c.lhs - c.rhs))
             if e.is_number:
                 return sp.true if (e == 0) == isinstance(c, sp.Eq) else sp.false
             return c.func(e, 0)
@@ -143,6 +143,21 @@ def normal_condition(c: sp.Basic, dims: Mapping[sp.Symbol, sp.Expr]) -> sp.Basic
             return sp.true
         return Exists(sp.Tuple(*kept), sp.Tuple(*c.indices), sp.Tuple(*c.sizes))
     return c
+
+
+def _no_remainder(e: sp.Expr) -> sp.Expr:
+    """``(x mod k) - r``, which is 0 where a remainder is r, as ``(x - r) mod k``, which is 0 there too.
+
+    >>> x = sp.Symbol("x", integer=True)
+    >>> _no_remainder(sp.Mod(x, 2) - 1) == sp.Mod(x + 1, 2)
+    True
+    """
+    r, rest = (-e).as_coeff_Add()
+    found = -rest
+    k = found.args[1] if isinstance(found, sp.Mod) else None
+    if k is not None and k.is_Integer and r.is_Integer and 0 < r < k:
+        return sp.Mod(sp.expand(found.args[0] - r), found.args[1])
+    return e
 
 
 def _bounds(e: sp.Expr, dims: Mapping[sp.Symbol, sp.Expr]) -> tuple[sp.Expr | None, sp.Expr | None]:
