@@ -123,7 +123,7 @@ def bind(definition: Definition, fields: Mapping[str, Any], *, layout: str = "bh
     givens.seeds(program, arrays, sources, inputs)
     bound = Bound(d, program, inputs, sizes, axes, layout, shapes)
     if "d" in known:
-        refuse_widths(d, known["d"])
+        refuse_widths(d, known.get("dr", known["d"]))
     refuse_unusable(program, inputs, sizes, {n: field_of(n, d.parameters) for n in inputs})
     if d.empty_row == "error" and not bound.keep().any(axis=-1).all():
         row = tuple(int(k) for k in np.argwhere(~bound.keep().any(axis=-1))[0])
@@ -233,7 +233,7 @@ def _refuse_unused(d: Definition, fields: Mapping[str, Any]) -> None:
         **{BY_LETTER[n].field: (starts(n, d.start != "qkv"), "start='x' or 'tokens'") for n in ("WQ", "WK", "WV")},
         "x": (starts("X", d.start == "x"), "start='x'"),
         "memory": (starts("C", d.cross or forms.get(d.form).memory), "cross=True"),
-        "w_o": (starts("WO", d.output_projection), "output_projection=True"),
+        "w_o": (d.output_projection or "WO" in own, "output_projection=True"),
         **dict.fromkeys(("tokens", "embedding"), (d.start == "tokens", "start='tokens'")),
     }
     for name, value in fields.items():

@@ -66,22 +66,30 @@ def _all_integers(x: Any) -> bool:
 def sources_of(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sources:
     """The sources of a definition; see :func:`symattn.binding.bind` for what is refused."""
     if forms.sources_of(d):
-        return _own(d, arrays, layout)
+        return _combined(_own(d, arrays, layout), arrays)
     needed = {
         "qkv": ("query", "key", "value"),
         "x": ("x", "w_q", "w_k", "w_v"),
         "tokens": ("tokens", "embedding", "w_q", "w_k", "w_v"),
     }
-    names = needed[d.start] + (("memory",) if d.cross or forms.get(d.form).memory else ()) + (("w_o",) if d.output_projection else ())
+    names = needed[d.start]
+    names += (("memory",) if d.cross or forms.get(d.form).memory else ()) + (("w_o",) if d.output_projection else ())
     missing = [n for n in names if n not in arrays]
     if missing:
         raise InputValueError(f"missing: {', '.join(missing)}; this definition starts from {', '.join(names)}")
     floats = {n: arrays[n].dtype for n in names if arrays[n].dtype.kind not in "Obiu"}
     if len(set(floats.values())) > 1:  # exact numbers and integers go with any float dtype
         raise InputValueError(f"the float dtypes differ: {', '.join(f'{n} {x}' for n, x in floats.items())}; cast them to one")
-    sources = _given(d, arrays, layout) if d.start == "qkv" else _projected(d, arrays, layout)
+    return _combined(_given(d, arrays, layout) if d.start == "qkv" else _projected(d, arrays, layout), arrays)
+
+
+def _combined(sources: Sources, arrays: Mapping[str, Array]) -> Sources:
+    """The sources with W_O, where the definition combines its heads."""
+    d, layout = sources.definition, sources.layout
     if not d.output_projection:
         return sources
+    if "w_o" not in arrays:
+        raise InputValueError("missing: w_o; this definition combines its heads by it (output_projection=True)")
     wo, heads, dv = arrays["w_o"], sources.axes.heads, sources.sizes["dv"]
     if wo.ndim == 2 and wo.shape[0] == heads * dv:
         wo = wo.reshape(heads, dv, -1)

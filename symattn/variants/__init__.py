@@ -10,12 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.variants import algorithms, combinations, heads, layers, linear, masks, normalizers, positions, scores, similarities
+from symattn.variants import (
+    algorithms,
+    combinations,
+    heads,
+    latent,
+    layers,
+    linear,
+    masks,
+    normalizers,
+    positions,
+    scores,
+    similarities,
+)
 from symattn.variants.variant import Variant
 
 __all__ = ["CATALOGUE", "Variant", "families", "family_of", "get", "names"]
 
-FAMILIES = (heads, masks, scores, positions, similarities, normalizers, combinations, layers, linear, algorithms)
+FAMILIES = (heads, masks, scores, positions, similarities, normalizers, combinations, latent, layers, linear, algorithms)
 CATALOGUE: Mapping[str, Variant] = {row.name: row for family in FAMILIES for row in family.ROWS}
 
 
