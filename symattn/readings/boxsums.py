@@ -134,7 +134,30 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
     bound = np.where(overflow & np.isfinite(value), np.inf, bound)
     out = bx.finish(value, own, bound, low, 0.0, 0.0, nonneg, held=unit.name, rescalings=rescalings)
     out = out if np.all(count > 0) else bx.select(count > 0, out)
-    return unknown(out, doubtful(masks, free, over, known))
+    return out if not any(np.any(m.doubt) for m in masks) else _there_or_not(out, factors, masks, free, over, known)
+
+
+def _there_or_not(out: Box, factors: Sequence[Factor], masks: Sequence[Mask], free: Axes, over: Axes, known: Known) -> Box:
+    """The sum where rounding errors could turn a condition: a term may be in one of the sums and not in the other."""
+    axes = (*free, *over)
+    if math.prod(known.sizes[x] for x in axes) > DENSE_LIMIT:
+        return unknown(out, doubtful(masks, free, over, known))
+    maybe = reduce(np.logical_and, [align(m.keep | m.doubt, m.axes, axes, known.sizes) for m in masks])
+    open_ = maybe & reduce(np.logical_or, [align(m.doubt, m.axes, axes, known.sizes) for m in masks])
+    shaped = [_spread(f, axes, known) for f in factors]
+    term = reduce(np.multiply, [np.maximum(b.size, b.true_size) for b in shaped])
+    shape = [known.sizes[x] for x in axes]
+    over_axes = tuple(range(len(free), len(axes)))
+    some = np.broadcast_to(open_, shape)
+    terms = np.where(some, np.broadcast_to(np.where(np.isnan(term), np.inf, term), shape), 0.0)
+    count, reach = some.sum(axis=over_axes), terms.sum(axis=over_axes)
+    unit = Unit.of(known.arithmetic.accumulate, known.arithmetic.flush_to_zero)
+    more = np.where(count > 0, reach * _outward(count) * (1 + gamma(count, bx.U)), 0.0)
+    all_ = np.broadcast_to(maybe, shape).sum(axis=over_axes)
+    whole = np.abs(out.value) + out.own + out.bound + more
+    rounded = np.where(count > 0, gamma(2.0 * all_ + len(factors), unit.u) * whole, 0.0)
+    low = np.maximum(out.low - more, 0.0)
+    return replace(out, own=out.own + more, bound=out.bound + more + rounded, low=np.where(count > 0, low, out.low))
 
 
 def _outward(count: Array) -> Array:

@@ -32,7 +32,8 @@ roundings as there are additions with two operands that are not 0, plus its prod
 is taken; hence ``gamma_r sum |terms|``. Points outside ``where`` contribute exact zeros. The rescalings of an online softmax
 multiply a weight by further exponentials of differences of running maxima; these are monotone, so the differences telescope to
 that of the list and only the error of exp is repeated. A row maximum that the kernel used is ``t = k`` by definition, within the
-radius of what it is a maximum of; that distance is part of ``own``, so all sizes below contain it. Nothing is linearised. The
+radius of what it is a maximum of; that distance is part of ``own``, so all sizes below contain it. A term of a sum whose
+condition rounding errors could turn may be in one of the two sums and not in the other: its size is added. Nothing is linearised. The
 steps of a scan are statements one after the other, and a tensor of a scan is exactly 0 beyond its ends.
 
 The evaluation itself is float64: ``own`` follows the same rules with u = 2^-53 for v, every size contains it, and
@@ -94,8 +95,8 @@ def evaluate(
     -------
     dict
         Name -> :class:`Box` with float64 arrays ``value``, ``bound``, ``low`` and ``own``. The bound is rigorous, rounded
-        outward, and infinite where the declaration promises nothing (overflow, a divisor that may be 0, a ``where`` that
-        rounding errors could turn).
+        outward, and infinite where the declaration promises nothing (overflow, a divisor that may be 0, a ``where`` of an
+        unreduced statement that rounding errors could turn).
 
     Raises
     ------
