@@ -50,7 +50,9 @@ def refuse_open_block(d: Definition) -> None:
         When the definition leaves it open.
     """
     if d.evaluation == "chunked" and d.block is None:
-        raise DefinitionError("evaluation='chunked' is a formula for any length of chunks; numbers need one: set block, for example block=64")
+        raise DefinitionError(
+            "evaluation='chunked' is a formula for any length of chunks; numbers need one: set block, for example block=64"
+        )
     if d.algorithm in ("flash", "split", "ring") and d.block is None:
         raise DefinitionError(
             f"algorithm={d.algorithm!r} is a formula for any size of tiles; numbers need one: set block, for example block=64"

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 TABLE: Mapping[str, tuple[str, str, str]] = {
     "shard": ("Shard at hand", "Shards at hand", "Shards of keys go round: at every step a query meets those of another one."),
     "seen": ("Keys seen so far", "Keys seen so far", "As long as there is none, there is nothing to rescale and no output."),
-    "ms0": ("Running maximum of the keys", "Running maxima of the keys", "The largest score of the tiles so far, without the sink."),
+    "ms0": (
+        "Running maximum of the keys",
+        "Running maxima of the keys",
+        "The largest score of the tiles so far, without the sink.",
+    ),
     "ms": ("Running maximum", "Running maxima", "The largest score of the tiles so far; any other shift gives the same output."),
     "rs": ("Rescaling", "Rescaling", "What was summed with an older maximum is brought to the new one."),
     "lt": ("Normaliser of a tile", "Normalisers of the tiles", "The exponentials of one tile, added up."),

@@ -236,9 +236,7 @@ class _Written:
             denominator = b.add(at.query("l"), b.add(at.query("lk"), share, t, where=some, aux=True) + of_sink, aux=True)
         else:
             denominator = b.add(at.query("l"), share, t, where=some, aux=True)
-        out = or_for_empty_rows(
-            b, lambda name: b.add(at.query(name, e), share / denominator * out, t, where=some)
-        )
+        out = or_for_empty_rows(b, lambda name: b.add(at.query(name, e), share / denominator * out, t, where=some))
         if d.sink:
             b.add(at.query("P0"), at.query("E0") / denominator)
         return out

@@ -69,7 +69,9 @@ def by_tiles(
     for n in sorted({n for s in own for n in s.needs} - known):
         if n in whole and n not in kept and not (n in forward and forward[n] == whole[n]):
             raise ProgramError(f"the gradient reads {n}, which an algorithm by tiles does not keep")
-    work = _ByTiles(whole, row, tiles, {s.name: s.indices.index(tiles.index) for s in own if {row, tiles.index} <= set(s.indices)}, walk)
+    work = _ByTiles(
+        whole, row, tiles, {s.name: s.indices.index(tiles.index) for s in own if {row, tiles.index} <= set(s.indices)}, walk
+    )
     for s in own:
         work.put(s)
     gradients = [o for o in whole.outputs if o not in outputs]

@@ -131,9 +131,23 @@ def evaluate(
         for group in sorted(program.groups(), key=lambda group: not _early(program, group[0])):
             if group[0].scan is not None:
                 reading.scanned(group)
-            else:
-                known.boxes[group[0].name] = reading.statement(group[0])
+                continue
+            if _is_position(group[0]):
+                integers[group[0].name] = _positions(group[0], known)
+            known.boxes[group[0].name] = reading.statement(group[0])
     return {n: known.boxes[n] for n in (*given, *(s.name for s in program.statements))}
+
+
+def _is_position(s: Statement) -> bool:
+    """Whether a statement is an integer made of indices and sizes: no arithmetic of floats makes it, and subscripts may read it."""
+    return not s.over and s.where == sp.true and not reads(s.expr) and bool(s.expr.is_integer)
+
+
+def _positions(s: Statement, known: Known) -> Any:
+    """The integers of such a statement."""
+    shape = tuple(known.sizes[a] for a in s.indices)
+    at = {a: np.arange(n).reshape([-1 if b == a else 1 for b in s.indices]) for a, n in zip(s.indices, shape, strict=True)}
+    return np.broadcast_to(known.subscripts.value(s.expr, at)[0], shape)
 
 
 def _as_array(x: Any) -> Array:

@@ -132,9 +132,7 @@ class Walk:
         Tensors that are known to be equal in both.
     """
 
-    def __init__(
-        self, definition: Definition, program: Program, reference: Program, given: Collection[str] = ()
-    ) -> None:
+    def __init__(self, definition: Definition, program: Program, reference: Program, given: Collection[str] = ()) -> None:
         self.definition = definition
         self.program = numbered(program)
         self.reference = reference
