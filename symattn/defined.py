@@ -129,8 +129,8 @@ def _checks(program: Program) -> Iterator[_Check]:
         made |= {n + "_t" for n in made}
     number = 0
     for s in program:
-        if s.name not in made or (over is None and all_reads(s.where)):  # a condition on values is there to keep out what has none
-            continue
+        if s.name not in made or (over is None and all_reads(s.where)):
+            continue  # a condition on values is there to keep out what has no value
         chosen = sp.And(*[c for c in s.conditions if c not in kept])  # which of the arguments of a min or max is taken
         for part, where in [
             *((p, s.where) for p in partial_parts(s.expr)),

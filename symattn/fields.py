@@ -175,8 +175,11 @@ HELPERS: Mapping[str, str] = {
     **dict.fromkeys(("Oin", "Oout", "Ooutr", "Or"), "bHie"),
     **dict.fromkeys(("V0", "Vn", "Vnp", "Vp", "Vw", "Vwp"), "bKje"),
     **dict.fromkeys(("Rk", "Tk"), "bKij"),
-    **{"St": "bKice", "Sb": "bKice", "Si": "bKice", "Sa": "bKxce", "Sp": "bKxce", "Sk": "bKxcw", "z": "bKic", "za": "bKxc"},
-    **{"lr": "bHi", "lrk": "bHi", "lr0": "bHi", "Rg": "bHij", "Gamma": "bKijc", "Lambda": "bKic", "Omega": "bKjc", "Delta": "bKxc", "Lsum": "bKic", "Lall": "bKxc"},
+    **dict.fromkeys(("St", "Sb", "Si"), "bKice"),
+    **dict.fromkeys(("Sa", "Sp"), "bKxce"),
+    **{"Sk": "bKxcw", "z": "bKic", "za": "bKxc"},
+    **dict.fromkeys(("lr", "lrk", "lr0"), "bHi"),
+    **{"Rg": "bHij", "Gamma": "bKijc", "Lambda": "bKic", "Omega": "bKjc", "Delta": "bKxc", "Lsum": "bKic", "Lall": "bKxc"},
     **{"Kcount": "b", "Qw": "bHiy", "Hq": "bHix", "Hk": "bHjx", "Rc": "bHij", "Rp": "bHit"},
 }
 """Tensors of a program that have no field name, and their axes."""

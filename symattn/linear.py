@@ -26,10 +26,14 @@ def refuse_linear(d: Definition, refuse: Callable[[object, str], None]) -> None:
             refuse(getattr(d, name), f"{name} needs an order of the steps: set causal='top-left'")
         refuse(d.evaluation == "chunked", "evaluation='chunked' needs an order of the steps: set causal='top-left'")
     refuse(d.decay_space != "linear" and d.decay is None, f"decay_space={d.decay_space!r} describes a decay: set decay")
-    refuse(d.decay_space != "linear" and d.decay == "retention", "decay='retention' is a fixed set of factors: no array is in log space")
+    refuse(
+        d.decay_space != "linear" and d.decay == "retention",
+        "decay='retention' is a fixed set of factors: no array is in log space",
+    )
     refuse(d.normalized and d.delta, "normalized=True divides by the sum of the weights; the delta rule has no such weights")
     refuse(
-        d.normalized and d.initial_state, "normalized=True needs the sum of the keys that made the initial state: leave one of the two out"
+        d.normalized and d.initial_state,
+        "normalized=True needs the sum of the keys that made the initial state: leave one of the two out",
     )
     refuse(d.normalized and d.scale is not None, "the scale cancels where normalized=True: leave it out")
     refuse(d.block is not None and d.evaluation != "chunked", "block is the length of a chunk: set evaluation='chunked'")
@@ -39,11 +43,16 @@ def record_linear(d: Definition) -> dict[str, str]:
     """The conventions of a definition of the form ``"linear"``, in words."""
     if d.form != "linear":
         return {}
-    maps = {"identity": "none", "elu": "elu(s) + 1 of every entry", "relu": "max(s, 0) of every entry", "exp": "exp(s) of every entry"}
+    maps = {
+        "identity": "none",
+        "elu": "elu(s) + 1 of every entry",
+        "relu": "max(s, 0) of every entry",
+        "exp": "exp(s) of every entry",
+    }
     feature = maps[d.feature] if isinstance(d.feature, str) else f"{write(d.feature)} of every entry s"
     words = {
         "form": "linear attention: a state that steps write to and queries read",
-        "scale": "none: it cancels" if d.normalized else "1/sqrt(d), of what is read" if d.scale is None else f"{write(d.scale)}, of what is read",
+        "scale": "none: it cancels" if d.normalized else f"{'1/sqrt(d)' if d.scale is None else write(d.scale)}, of what is read",
         "feature": feature,
         "empty_row": "none",
         "normalized": "weights are divided by their sum over the keys" if d.normalized else "no",
@@ -52,7 +61,9 @@ def record_linear(d: Definition) -> dict[str, str]:
     if d.causal is not None:
         words["read"] = "after the step has been written: query t reads steps 0 to t"
         words["decay"] = _decay(d)
-        words["delta"] = "beta times (v - k state), the state as it is after its decay" if d.delta else "no: v is written as it is"
+        words["delta"] = (
+            "beta times (v - k state), the state as it is after its decay" if d.delta else "no: v is written as it is"
+        )
         words["initial_state"] = "given" if d.initial_state else "zero"
     return words
 

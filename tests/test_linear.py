@@ -41,10 +41,12 @@ EVALUATIONS = [("parallel", None), ("recurrent", None), ("chunked", 3), ("chunke
 MAPS = {"relu": lambda x: np.maximum(x, 0), "exp": np.exp, "elu": linear_oracle.elu_plus_one, "identity": lambda x: x}
 
 
-def given(fields: dict[str, Any], heads: int = 4, kv: int = 2, n: int = 7, d: int = 3, e: int = 2, seed: int = 0) -> dict[str, Any]:
+def given(
+    fields: dict[str, Any], heads: int = 4, kv: int = 2, n: int = 7, d: int = 3, e: int = 2, seed: int = 0
+) -> dict[str, Any]:
     """Arrays in float64 for a definition."""
     r = np.random.default_rng(seed)
-    shape = {"head": (kv,), "step": (2, kv, n), "channel": (2, kv, n, d)}.get(fields.get("decay", ""), None)
+    shape = {"head": (kv,), "step": (2, kv, n), "channel": (2, kv, n, d)}.get(fields.get("decay", ""))
     found = {"query": r.normal(size=(2, heads, n, d)), "key": r.normal(size=(2, kv, n, d)), "value": r.normal(size=(2, kv, n, e))}
     if shape is not None:
         decay = r.uniform(0.3, 1, size=shape)
@@ -111,7 +113,11 @@ def test_a_wrong_convention_would_be_seen(name):
         wrong.append(expected({k: v for k, v in fields.items() if k != "decay"}, arrays))
         wrong.append(expected(fields, {**arrays, "decay": np.roll(arrays["decay"], 1, axis=-1)}))
     if "beta" in arrays:
-        wrong.append(expected(fields, {**{k: v for k, v in arrays.items() if k != "beta"}, "value": arrays["value"] * arrays["beta"][..., None]}))
+        wrong.append(
+            expected(
+                fields, {**{k: v for k, v in arrays.items() if k != "beta"}, "value": arrays["value"] * arrays["beta"][..., None]}
+            )
+        )
     assert np.allclose(found, expected(fields, arrays), rtol=1e-12, atol=1e-12)
     assert all(np.abs(found - w).max() > 1e-3 for w in wrong)
 
@@ -231,4 +237,7 @@ def test_conventions_are_recorded():
     assert "before a step is written" in words["decay"]
     assert words["read"].startswith("after the step has been written")
     assert words["delta"].startswith("beta times")
-    assert Definition(form="linear", causal=True, evaluation="chunked", block=4).conventions()["evaluation"] == "chunked, 4 steps a chunk"
+    assert (
+        Definition(form="linear", causal=True, evaluation="chunked", block=4).conventions()["evaluation"]
+        == "chunked, 4 steps a chunk"
+    )

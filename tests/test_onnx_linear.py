@@ -18,7 +18,15 @@ from symattn.readings import numpy as reading
 from tests.support import require
 
 NAMES = ["linear", "gated", "gated_per_head_decay", "delta", "gated_delta", "gated_delta_beta_scalar", "gated_delta_gqa"]
-NAMES += ["gated_delta_mqa", "decode_step", "prefill_with_past", "no_past_explicit_zeros", "explicit_scale", "fp16", "linear_t1_no_past"]
+NAMES += [
+    "gated_delta_mqa",
+    "decode_step",
+    "prefill_with_past",
+    "no_past_explicit_zeros",
+    "explicit_scale",
+    "fp16",
+    "linear_t1_no_past",
+]
 
 
 @lru_cache(maxsize=1)

@@ -28,7 +28,9 @@ def looped(torch: Any, fields: dict[str, Any], x: dict[str, Any]) -> Any:
     if fields.get("decay") == "retention":
         decay = 1 - 2.0 ** (-5 - torch.arange(kv, dtype=q.dtype))
     decay = decay.exp() if fields.get("decay_space") == "log" else decay
-    decay = {1: lambda a: a[None, :, None, None], 3: lambda a: a[..., None], 4: lambda a: a}[decay.ndim](decay).expand(b, kv, n, d)
+    decay = {1: lambda a: a[None, :, None, None], 3: lambda a: a[..., None], 4: lambda a: a}[decay.ndim](decay).expand(
+        b, kv, n, d
+    )
     state = x.get("initial_state", torch.zeros(b, kv, d, v.shape[-1], dtype=q.dtype))
     total = torch.zeros(b, kv, d, dtype=q.dtype)
     out = []

@@ -4,9 +4,9 @@ With ``a`` the decay, ``k, v, q`` a key, value and query (after the feature map)
 
     state[t] = a[t] * state[t-1] + k[t] v[t]^T        o[t] = q[t] state[t]
 
-The delta rule writes ``beta[t] * (v[t] - k[t] (a[t] * state[t-1]))`` in place of ``v[t]``: what the state does not yet say. Decay
-comes before both, and a query reads after the step has been written. Three evaluations of the same outputs: ``"parallel"`` (weights
-of all pairs), ``"recurrent"`` (the state, step by step) and ``"chunked"`` (:mod:`symattn.forms.chunked`).
+The delta rule writes ``beta[t] * (v[t] - k[t] (a[t] * state[t-1]))`` in place of ``v[t]``: what the state does not yet say.
+Decay comes before both, and a query reads after the step has been written. Three evaluations of the same outputs:
+``"parallel"`` (weights of all pairs), ``"recurrent"`` (the state, step by step), ``"chunked"`` (:mod:`symattn.forms.chunked`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def parallel(b: Builder) -> None:
 def summed(b: Builder) -> None:
     """Without a causal mask: the state that all keys write, read by every query."""
     at = b.at
-    i, j, c, e = at["i"], at["j"], at["c"], at["e"]
+    j, c, e = at["j"], at["c"], at["e"]
     state = b.add(of_keys(b, "St", c, e), of_keys(b, b.key, j, c) * of_keys(b, b.value, j, e), j)
     if b.d.normalized:
         b.add(of_keys(b, "z", c), of_keys(b, b.key, j, c), j)

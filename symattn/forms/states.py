@@ -1,4 +1,4 @@
-"""What the evaluations of the linear family share: weights of pairs, the values that the delta rule writes, and reading a state."""
+"""What the evaluations of the linear family share: weights of pairs, what the delta rule writes, and reading a state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def weights(b: Builder, gamma: sp.Expr, decays: Decays, total: sp.Expr | None = 
     ``total`` is the row sum, where it is more than that of the pairs that ``b.where`` keeps.
     """
     at = b.at
-    i, j, c = at["i"], at["j"], at["c"]
+    j, c = at["j"], at["c"]
     product = at.query(b.query, c) * of_keys(b, b.key, j, c)
     p = b.masked(at.score("R"), product * gamma if decays.channels else product, c)
     if scaled(b):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.theorems import algorithms, gradients, merging, softmax, symmetry
+from symattn.theorems import algorithms, gradients, linear, merging, softmax, symmetry
 from symattn.theorems.theorem import Theorem
 
 __all__ = ["FAMILIES", "THEOREMS", "get", "names"]
@@ -20,6 +20,7 @@ FAMILIES: Mapping[str, tuple[Theorem, ...]] = {
     "Symmetry": symmetry.ROWS,
     "Algorithms and formulas": merging.ROWS,
     "Programs of kernels": algorithms.ROWS,
+    "Linear attention": linear.ROWS,
 }
 """Family -> its theorems, in the order in which they are shown."""
 

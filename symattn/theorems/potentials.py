@@ -1,8 +1,9 @@
 """Recurrences with decays, brought to a shape in which proofs see that products of factors telescope.
 
-Every positive sequence of factors is ``a[t] = exp(u[t+1] - u[t])`` for a potential ``u``, and a product of factors over a stretch of
-steps is the exponential of the difference of the potential at its ends. So a proof for all potentials is a proof for all factors
-that are not 0; both sides being polynomials in the factors, it then holds for 0 too. A constant factor has the potential ``t log a``.
+Every positive sequence of factors is ``a[t] = exp(u[t+1] - u[t])`` for a potential ``u``, and a product of factors over a
+stretch of steps is the exponential of the difference of the potential at its ends. So a proof for all potentials is a proof for
+all positive factors; both sides being rational in the factors, it holds for all others too, where no divisor is 0. A constant
+factor has the potential ``t log a``.
 
 In a *chunked* world a position is a pair, its chunk and its place in the chunk: ``i = length*y + s``. That is a bijection of
 positions and pairs in range, and ``j <= i`` is the order of pairs by chunk, then by place. What is not of the expected shape is
@@ -215,10 +216,9 @@ class World:
             a for a, m in self.dims.items() if m == sp.ceiling(n / length)
         ]
         for x in numbers:
-            edge = lambda k, x=x: tensor("edge", self._chunk_number(x) + k)
-            edges[sp.Min(length, n - length * x, evaluate=False)] = edge(1) - edge(0)
-            edges[sp.Min(n, sp.expand(length * (x + 1)), evaluate=False)] = edge(1)
-            edges[sp.Min(length * (x + 1), n, evaluate=False)] = edge(1)
+            start, end = (tensor("edge", self._chunk_number(x) + k) for k in (0, 1))
+            edges[sp.Min(length, n - length * x, evaluate=False)] = end - start
+            edges[sp.Min(length * (x + 1), n, evaluate=False)] = end
         out = count
         for m in count.atoms(sp.Min):
             known = [v for k, v in edges.items() if {sp.expand(a) for a in k.args} == {sp.expand(a) for a in m.args}]

@@ -6,8 +6,8 @@ A recurrence has one solution, so it is enough that a closed form satisfies its 
 * what the delta rule writes satisfies, with the closed state put in, the recurrence of the other evaluation: both are the same
 * outputs are then equal, with these in place; and so are the sums that normalise
 
-Everything is read from the statements of the two programs, whose tensors have the names of :mod:`symattn.forms.linear`: a wrong
-sign, index, factor or border in one of them is not proved, and :func:`prove_same` then looks for exact numbers that tell them apart.
+Everything is read from the statements of the two programs, whose tensors have the names of :mod:`symattn.forms.linear`: a
+wrong sign, index, factor or border in one of them is not proved, and :func:`prove_same` looks for exact numbers that show it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from symattn.errors import LimitError, ProgramError
 from symattn.indexed import Tensor, name_of, reads, tensor
 from symattn.normalform import NormalForm, SumOver
 from symattn.program import Program, Statement
-from symattn.theorems.claim import ALL, OPEN, PROVED, REFUTED, Decision
+from symattn.theorems.claim import ALL, OPEN, PROVED, REFUTED, Counterexample, Decision
 from symattn.theorems.duality import called
 from symattn.theorems.potentials import World
 from symattn.theorems.trials import first_difference
 
-__all__ = ["Same", "prove_same"]
+__all__ = ["Same", "SameOutputs", "prove_same"]
 
 LIMIT = 20_000
 ROOTS = frozenset({"St", "Sb", "z", "Vn", "Vw", "Kw"})
@@ -76,6 +76,23 @@ def prove_same(program: Program, other: Program) -> Decision:
     return Decision(OPEN, "neither the normal form nor small sizes settle it")
 
 
+@dataclass(frozen=True)
+class SameOutputs:
+    """The claim that two evaluations of the linear family give the same outputs; parameters as for :func:`prove_same`."""
+
+    program: Program
+    other: Program
+    text: str = ""
+
+    def decide(self) -> Decision:
+        """Prove it, or find exact numbers for which it fails."""
+        return prove_same(self.program, self.other)
+
+    def counterexample(self) -> Counterexample | None:
+        """Exact numbers for which the outputs differ."""
+        return first_difference(self.program, self.other)
+
+
 @dataclass
 class Same:
     """The claims that together say that two evaluations are equal; parameters as for :func:`prove_same`."""
@@ -88,6 +105,7 @@ class Same:
         self.mine = self.world.statements(self.program)
         self.its = self.world.statements(self.other)
         self.chunked = self.world.length is not None
+        self.roots = {"Vn"} | {n for n in ROOTS for s in (self.mine, self.its) if n in s and s[n].scan is not None}
         self.common = {"Vn", "lr"} & self.mine.keys() & self.its.keys()
         alike = {n for n, s in self.mine.items() if s.scan is None and self.its.get(n) == s}
         while odd := {n for n in alike if self.mine[n].needs & (self.mine.keys() - alike)}:
@@ -97,6 +115,8 @@ class Same:
     @property
     def method(self) -> str:
         """How it is proved, in words."""
+        if not any(s.scan is not None for s in self.its.values()):
+            return "normal form"
         along = "chunks" if self.chunked else "steps"
         return f"induction along the {along}: the closed form of the state satisfies its step; normal form"
 
@@ -156,8 +176,8 @@ class Same:
     # ---------------------------------------------------------------- proofs
     def _form(self, instead: Mapping[str, Statement], open_: frozenset[str] = frozenset()) -> NormalForm:
         """A normal form of both lists: what recurrences define are names, unless there is something ``instead``."""
-        mine = [s for n, s in self.mine.items() if n not in self.common | ROOTS]
-        its = {**{n: s for n, s in self.its.items() if n not in (self.common - open_) | (ROOTS - open_)}, **instead}
+        mine = [s for n, s in self.mine.items() if n not in self.common | self.roots]
+        its = {**{n: s for n, s in self.its.items() if n not in (self.common | self.roots) - open_}, **instead}
         listed = {s.name: replace(s, scan=None) for s in (*mine, *(called(s, self.names) for s in its.values()))}
         return NormalForm(tuple(listed.values()), self.world.dims, subst=self.world.known, limit=LIMIT)
 

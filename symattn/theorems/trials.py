@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -33,7 +32,7 @@ def first_difference(program: Program, other: Program, seed: int = 0) -> Counter
     >>> first_difference(b, b) is None
     True
     """
-    draw = random.Random(seed)
+    draw = np.random.default_rng(seed)
     for sizes in _sizes(program, other):
         inputs = {n: _numbers(n, [int(a.xreplace(sizes)) for a in program.shapes[n]], draw) for n in program.inputs}
         try:
@@ -65,10 +64,9 @@ def _values(program: Program, inputs: Mapping[str, Any], sizes: Mapping[sp.Symbo
     return dict(exact.evaluate(program, {n: inputs[n] for n in program.inputs}, sizes=own))
 
 
-def _numbers(letter: str, shape: list[int], draw: random.Random) -> Any:
+def _numbers(letter: str, shape: list[int], draw: np.random.Generator) -> Any:
     out = np.empty(shape, dtype=object)
     kind = BY_LETTER[letter].kind if letter in BY_LETTER else "real"
     for at in np.ndindex(*shape):
-        whole = draw.choice((1, 2, 3)) if kind == "unit" else draw.choice((-3, -2, -1, 1, 2, 3))
-        out[at] = Fraction(whole, 4) if kind == "unit" else Fraction(whole)
+        out[at] = Fraction(int(draw.integers(1, 4)), 4) if kind == "unit" else Fraction(int(draw.choice((-3, -2, -1, 1, 2, 3))))
     return out

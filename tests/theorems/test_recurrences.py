@@ -17,7 +17,7 @@ from symattn.theorems.claim import PROVED, REFUTED
 from symattn.theorems.recurrences import Same, prove_same
 from symattn.theorems.trials import first_difference
 
-I, J, T, X, E = (index(a) for a in "ijtxe")
+I, J, T, X, E = (index(a) for a in "ijtxe")  # noqa: E741
 PROVABLE: list[dict[str, Any]] = [
     {},
     {"feature": "relu", "normalized": True},
@@ -78,8 +78,18 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str, Callable[[Statement], Statemen
         "Ooutr",
         lambda s: replace(s, expr=s.expr.xreplace({sp.floor(I / tensor_size()) - 1: sp.floor(I / tensor_size())})),
     ),
-    "one factor too many": ({"decay": "head"}, "recurrent", "St", lambda s: replace(s, expr=s.expr.xreplace({tensor("gam"): tensor("gam") ** 2}))),
-    "no decay of the passed state": ({"decay": "step"}, "chunked", "St", lambda s: replace(s, expr=s.expr.xreplace({tensor("Delta", X): sp.S.One}))),
+    "one factor too many": (
+        {"decay": "head"},
+        "recurrent",
+        "St",
+        lambda s: replace(s, expr=s.expr.xreplace({tensor("gam"): tensor("gam") ** 2})),
+    ),
+    "no decay of the passed state": (
+        {"decay": "step"},
+        "chunked",
+        "St",
+        lambda s: replace(s, expr=s.expr.xreplace({tensor("Delta", X): sp.S.One})),
+    ),
     "own decay when leaving": (
         {"decay": "step"},
         "chunked",
@@ -99,10 +109,20 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str, Callable[[Statement], Statemen
         "Vp",
         lambda s: replace(s, expr=s.expr.xreplace({tensor("Al", I): sp.S.One})),
     ),
-    "entering state not taken off": ({"delta": True}, "chunked", "St", lambda s: replace(s, expr=s.expr.xreplace({tensor("Sp", X, *index_pair()): sp.S.Zero}))),
+    "entering state not taken off": (
+        {"delta": True},
+        "chunked",
+        "St",
+        lambda s: replace(s, expr=s.expr.xreplace({tensor("Sp", X, *index_pair()): sp.S.Zero})),
+    ),
     "plus in the delta": ({"delta": True}, "chunked", "Vn", lambda s: replace(s, expr=tensor("Vw", I, E) + tensor("Vp", I, E))),
     "initial state at every step": ({"initial_state": True}, "recurrent", "Si", lambda s: replace(s, where=sp.true)),
-    "undecayed normaliser": ({"normalized": True, "decay": "head"}, "recurrent", "z", lambda s: replace(s, expr=s.expr.xreplace({tensor("gam"): sp.S.One}))),
+    "undecayed normaliser": (
+        {"normalized": True, "decay": "head"},
+        "recurrent",
+        "z",
+        lambda s: replace(s, expr=s.expr.xreplace({tensor("gam"): sp.S.One})),
+    ),
 }
 
 
