@@ -191,8 +191,8 @@ def _projected(d: Definition, arrays: Mapping[str, Array], layout: str) -> Sourc
     d = _heads(d, heads, kv_heads)
     if d.next_word and not d.output_projection and wv.shape[2] != width:
         raise ShapeError(
-            f"w_v makes values of {wv.shape[2]} channels, and the rows of the embedding have {width}: next_word=True compares them; "
-            "set output_projection=True, or give a w_v of that width"
+            f"w_v makes values of {wv.shape[2]} channels, and the rows of the embedding have {width}: next_word=True compares "
+            "them; set output_projection=True, or give a w_v of that width"
         )
     axes = Axes(heads, kv_heads, batch, d.grouping == "tiled")
     inputs |= {"WQ": axes.into(wq, "Hac"), "WK": axes.into(wk, "Kac"), "WV": axes.into(wv, "Kae")}

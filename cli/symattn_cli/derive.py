@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,6 +46,21 @@ def command(
         bool, typer.Option("--show-max", help="Show the row maximum and every helper as steps of their own.")
     ] = False,
     lse: Annotated[bool, typer.Option("--lse", help="Derive the log-sum-exp too.")] = False,
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", metavar="TEXT", help="A sentence; what is not given is drawn from --seed.")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="TEXT", help="The sentence that keys and values come from, for cross attention."),
+    ] = None,
+    vocabulary: Annotated[
+        str | None, typer.Option("--vocabulary", metavar="TEXT", help="Further words of the vocabulary.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Draw short exact numbers for all inputs.")] = None,
+    size: Annotated[
+        list[str] | None, typer.Option("--size", metavar="NAME=N", help="A size of what is drawn: dmodel, d, dv, dff, n, m ...")
+    ] = None,
+    dmodel: Annotated[int | None, typer.Option("--dmodel", metavar="N", help="The same as --size dmodel=N.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List variants and shipped examples.")] = False,
 ) -> None:
     """Derive attention step by step: symbols, numbers put in, exact values, decimals.
@@ -64,7 +79,9 @@ def command(
         raise DefinitionError(f"the variant is given twice: {definition.variant!r} and --variant {variant_option!r}")
     named = definition.variant if definition.variant is not None else variant_option
     asked = {"gradient": gradient, "jvp": jvp, "hvp": hvp, "show_max": show_max, "lse": lse}
-    found = _derivation(definition, named, example, form, digits, asked)
+    words = {"tokens": tokens, "memory": memory, "vocabulary": vocabulary}
+    drawing = _drawing(example, words, seed, size or [], dmodel)
+    found = _derivation(definition, named, example, form, digits, asked, drawing)
     _write(getattr(found, f"to_{format}")(), output)
 
 
@@ -75,28 +92,52 @@ def _derivation(
     form: str,
     digits: int | None,
     asked: Mapping[str, bool],
+    drawing: Mapping[str, Any] | None = None,
 ) -> Derivation:
     from dataclasses import replace
 
     from symattn import variants
     from symattn.derivation import derive, load
     from symattn.derivation.binding import redefined, refuse_fields
+    from symattn.derivation.drawn import example_of
     from symattn.errors import SymattnError
 
     row = variants.get(variant) if variant is not None else None
     numbers: Example | None = load(example) if example is not None else None
+    words = drawing is not None and drawing["tokens"]
+    more = numbers.fields if numbers else {"start": "tokens"} if words else {}
     try:
-        definition = definition_from(replace(flags, variant=variant), **(numbers.fields if numbers else {}))
+        definition = definition_from(replace(flags, variant=variant), **more)
     except SymattnError:
         if numbers is not None:
             refuse_fields(numbers)  # is it the file that is wrong, not the flags?
         raise
     if numbers is not None:
         numbers = redefined(numbers, definition)
+    elif drawing is not None:
+        numbers = example_of(definition, **drawing)
     title, about = (row.name, row.idea) if row is not None and numbers is None else ("", "")
     if row is not None and title and definition.replace(lse=row.definition.lse) != row.definition:
         title, about = f"{row.name}, changed", ""
     return derive(definition, numbers, form=form, digits=digits, title=title, about=about, **asked)
+
+
+def _drawing(
+    example: str | None, words: Mapping[str, str | None], seed: int | None, size: list[str], dmodel: int | None
+) -> dict[str, Any] | None:
+    """What numbers are drawn for; None where nothing asks for them."""
+    sizes: dict[str, Any] = {} if dmodel is None else {"dmodel": dmodel}
+    for text in size:
+        name, _, value = text.partition("=")
+        if not value.strip().isdecimal():
+            raise typer.BadParameter(f"a size is NAME=N, such as dmodel=4, got {text!r}", param_hint="--size")
+        sizes[name.strip()] = int(value)
+    if seed is None and not sizes and not any(words.values()):
+        return None
+    if example is not None:
+        hint = "--tokens, --memory, --vocabulary, --seed, --size and --dmodel make an example of their own; "
+        raise typer.BadParameter(hint + "in a file, say [weights] seed = 1", param_hint="--example")
+    return {"seed": 0 if seed is None else seed, "sizes": sizes, **{k: (v or "").split() for k, v in words.items()}}
 
 
 def _choice(flag: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@ import sympy as sp
 
 from symattn.axes import Axes
 from symattn.definition import Definition
+from symattn.derivation.drawn import fill
 from symattn.derivation.examples import ARRAYS, Array, Example
 from symattn.derivation.work import Worksheet
 from symattn.directions import PREFIX, check_directions, moving
@@ -48,13 +49,18 @@ def definition_of(example: Example, definition: Definition | None = None) -> Def
     """
     own = dict(example.fields)
     changed = dict(definition.changed) if definition is not None else {}
-    for structural in STRUCTURAL:
+    for structural in structural_of(example):
         changed.pop(structural, None)
     try:
         return Definition.of(**{**own, **changed})
     except SymattnError as why:
         refuse_fields(example)
         raise type(why)(f"{example.name}: [definition]: {why}") from why
+
+
+def structural_of(example: Example) -> tuple[str, ...]:
+    """The fields that an example decides: where weights are drawn, the definition says whether there is a W_O."""
+    return STRUCTURAL if example.seed is None else ("start", "cross") if "tokens" in example.arrays else ()
 
 
 def redefined(example: Example, definition: Definition) -> Example:
@@ -70,7 +76,7 @@ def redefined(example: Example, definition: Definition) -> Example:
     asked = definition_of(example)
     if not example.definition or definition.replace(lse=asked.lse) == asked:
         return example
-    fields = {name: value for name, value in definition.changed.items() if name not in STRUCTURAL}
+    fields = {name: value for name, value in definition.changed.items() if name not in structural_of(example)}
     return replace(example, definition=fields, title=changed_title(example), about="")
 
 
@@ -143,6 +149,8 @@ def inputs_of(
             given[name] = _fitted(key, _with_heads(name, array, program, definition, example), program.shapes[name], example)
         elif key != "grad_out" and not _direction(key, definition):
             raise InputValueError(f"{example.name}: {_key(key)}: this definition reads no such input; it reads {_keys(fields)}")
+    if example.seed is not None:
+        given |= fill(example, program, definition, given)
     shapes = {n: a.shape for n, a in given.items()}
     known = _known_sizes(program, shapes, example)
     for name in WEIGHTS:

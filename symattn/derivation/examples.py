@@ -17,6 +17,8 @@ float. The keys of a file, all optional but one place where the computation star
                        ``[tangent_embedding]`` has a row for each word that moves
 ``attn_mask`` ...      what the definition reads beside these: ``bias``, ``alibi_slopes``, ``sinks``, ``doc``, ``doc_q``,
                        ``doc_k``, ``key_lengths``, ``dropout_mask``, ``dropout_p``
+``[weights]``          ``seed``: what is not given is drawn from it (then ``[embedding]`` may be absent), and sizes such as
+                       ``dmodel``, ``d``, ``dv``, ``dff``; ``vocabulary``: further words
 ``[definition]``       fields of the definition, such as ``causal = "top-left"``
 ``[inputs]``           parameters of a score or mask text: name -> a number, or a list with one per head
 ``title``, ``about``   what the example is called, and a sentence on it
@@ -35,8 +37,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symattn.derivation import drawn
 from symattn.errors import FileFormatError, InputValueError, UnknownNameError, nearest
-from symattn.fields import BY_LETTER, INPUT_FIELDS
+from symattn.fields import BY_LETTER, DECLARED, INPUT_FIELDS
 from symattn.numbers import exact_array, is_special
 
 Array = npt.NDArray[Any]
@@ -52,9 +55,10 @@ ARRAYS: Mapping[str, str] = {
     "W_O": "w_o",
     **{name: name for name in ("bias", "attn_mask", "alibi_slopes", "sinks", "doc", "doc_q", "doc_k", "key_lengths")},
     **{name: name for name in ("dropout_mask", "dropout_p")},
+    **{row.field: row.field for row in DECLARED},
 }
 """Key in the file -> field name of the tensor."""
-OTHERS = ("title", "about", "tokens", "embedding", "memory", "follow", "digits", "grad_out", "definition", "inputs")
+OTHERS = ("title", "about", "tokens", "embedding", "memory", "follow", "digits", "grad_out", "definition", "inputs", "weights")
 MOVING = (
     *("query", "key", "value", "x", "memory", "w_q", "w_k", "w_v", "w_o", "bias", "attn_mask", "alibi_slopes", "sinks"),
     "dropout_p",
@@ -95,6 +99,8 @@ class Example:
         Decimals to print.
     decimals
         Whether numbers were typed in decimals: they are then shown so.
+    seed, sizes
+        Where a seed is given, inputs that are not given are drawn from it, in these sizes; see :mod:`symattn.derivation.drawn`.
     """
 
     name: str
@@ -108,6 +114,8 @@ class Example:
     follow: int | None = None
     digits: int = 4
     decimals: bool = False
+    seed: int | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def start(self) -> str:
@@ -117,7 +125,10 @@ class Example:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of the definition that the example asks for: those it names, and where its numbers start."""
-        own = {"start": self.start, "cross": "memory" in self.arrays, "output_projection": "w_o" in self.arrays}
+        cross = "memory" in self.arrays and not str(self.definition.get("form", "")).startswith("decoder")
+        own = {"start": self.start, "cross": cross, "output_projection": "w_o" in self.arrays}
+        if self.seed is not None and "tokens" not in self.arrays and not {"x", "query"} & self.arrays.keys():
+            own["start"] = self.definition.get("start", "qkv")
         return {**self.definition, **{name: value for name, value in own.items() if value not in (False, "qkv")}}
 
 
@@ -186,8 +197,13 @@ class _Reader:
             if key not in KEYS:
                 raise FileFormatError(f"{self.name}: unknown key {key!r}. {nearest(key, KEYS)}")
         given = {tensor: self.numbers(key) for key, tensor in ARRAYS.items() if key in self.table}
+        seed, sizes, further = self.weights()
         vectors = self.embedding()
         tokens = self.words("tokens") if "tokens" in self.table else ()
+        if seed is not None and tokens and not vectors and "X" not in self.table:
+            listed = self.table.get("memory", [])
+            memory_words = [w for w in listed if isinstance(w, str)] if isinstance(listed, list) else []
+            vectors = drawn.vectors(seed, (*tokens, *memory_words, *further), sizes.get("dmodel", drawn.WIDTH))
         memory = self.sources(given, vectors, tokens)
         for key in ("grad_out", *DIRECTIONS):
             if key in self.table:
@@ -211,8 +227,22 @@ class _Reader:
             vocabulary=tuple(vectors),
             follow=self.follow(tokens, queries),
             digits=self.digits(),
-            decimals=typed,
+            decimals=typed or seed is not None,
+            seed=seed,
+            sizes=sizes,
         )
+
+    def weights(self) -> tuple[int | None, dict[str, int], tuple[str, ...]]:
+        """The seed, the sizes and the further words of the table ``[weights]``."""
+        table = dict(self.of_kind("weights", dict, {}))
+        if not table:
+            return None, {}, ()
+        seed, words = table.pop("seed", None), table.pop("vocabulary", [])
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise self.fail("weights.seed", seed, "an integer: what is not given is drawn from it", FileFormatError)
+        if not isinstance(words, list) or not all(isinstance(w, str) and w and not isinstance(w, Literal) for w in words):
+            raise self.fail("weights.vocabulary", words, "a list of words", FileFormatError)
+        return seed, drawn.sizes_asked(table, f"{self.name}: weights"), tuple(words)
 
     def fail(self, key: str, got: object, allowed: str, kind: type[Exception] = InputValueError) -> Exception:
         shown = repr(got)

@@ -24,7 +24,7 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
         "Attention does not see the order of the words, so each position gets a vector: waves that are slower from pair to pair.",
     ),
     "Xp": ("Words with their positions", "Words with their positions", "The vector of the word and that of its place, added up."),
-    "Attn": ("Output of the attention", "Output of the attention", "The results of all heads, combined by one more weight matrix."),
+    "Attn": ("Output of the attention", "Output of the attention", "The results of all heads, combined by a weight matrix."),
     "Attnx": (
         "Output of the cross attention",
         "Output of the cross attention",
@@ -32,7 +32,7 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     ),
     "H1": ("Hidden units", "Hidden units", "The first linear map of the feed-forward block: each position by itself."),
     "H2": ("Active units", "Active units", "The activation lets each unit be there or not, so that the block is not linear."),
-    "FF": ("Output of the feed-forward block", "Output of the feed-forward block", "The second linear map, back to the width of X."),
+    "FF": ("Output of the feed-forward block", "Output of the feed-forward block", "Another linear map, back to the width of X."),
     "logits": (
         "Logits of the next word",
         "Logits of the next word",

@@ -18,7 +18,7 @@ from symattn.indexed import Tensor, name_of, size, tensor
 from symattn.letters import Letters
 from symattn.stages.normalizers import weights
 from symattn.stages.scores import scores
-from symattn.stages.sources import biased, embedded, projections
+from symattn.stages.sources import embedded, projections
 from symattn.stages.values import dropped, projected, weighted_sum
 from symattn.stages.vocabulary import next_word
 
@@ -64,7 +64,7 @@ def residual(b: Builder, x: Tensor, block: Tensor, name: str) -> Tensor:
 
 
 def layer_norm(b: Builder, x: Tensor, k: int, name: str) -> Tensor:
-    """Every row of ``x`` with mean 0 and variance 1, times a learned gain, plus a learned shift: the ``k``-th norm of the layer."""
+    """The ``k``-th norm: every row of ``x`` with mean 0 and variance 1, times a learned gain, plus a learned shift."""
     a = b.at["a"]
     mean = b.add(rows(b, f"mu{k}"), x / size("dmodel"), a, aux=True)
     deviation = b.add(rows(b, f"Dev{k}", a), x - mean)

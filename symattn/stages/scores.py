@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from symattn.building import Builder
-from symattn.indexed import Tensor, size, tensor
+from symattn.indexed import Tensor, tensor
 from symattn.keep import measured_from
 from symattn.nesting import split
 from symattn.stages.choices import without_choices

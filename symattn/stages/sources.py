@@ -25,9 +25,9 @@ def embedded(b: Builder) -> str:
         return "X"
     if d.positions == "sinusoidal":
         # channels 2k and 2k + 1 share an angle
-        pair = lambda first: p * 10000 ** (-first / size("dmodel"))
-        sine = b.add(tensor("PEsin", p, a), sp.sin(pair(a)), where=sp.Eq(sp.Mod(a, 2), 0), aux=True)
-        cosine = b.add(tensor("PEcos", p, a), sp.cos(pair(a - 1)), where=sp.Eq(sp.Mod(a, 2), 1), aux=True)
+        angle, next_angle = (p * 10000 ** (-first / size("dmodel")) for first in (a, a - 1))
+        sine = b.add(tensor("PEsin", p, a), sp.sin(angle), where=sp.Eq(sp.Mod(a, 2), 0), aux=True)
+        cosine = b.add(tensor("PEcos", p, a), sp.cos(next_angle), where=sp.Eq(sp.Mod(a, 2), 1), aux=True)
         b.add(tensor("PE", p, a), sine + cosine)
     b.add(tensor("Xp", *at.batch_axes, p, a), tensor("X", *at.batch_axes, p, a) + tensor("PE", p, a))
     return "Xp"

@@ -17,7 +17,10 @@ def next_word(b: Builder, context: Tensor) -> tuple[str, ...]:
         return ()
     at, w = b.at, b.at.sized("w", size("vocab"))
     i, width = at["i"], subscripts_of(context)[-1]
-    rows = lambda name, *last: tensor(name, *at.batch_axes, i, *last)
+
+    def rows(name: str, *last: sp.Symbol) -> Tensor:
+        return tensor(name, *at.batch_axes, i, *last)
+
     logits = b.add(rows("logits", w), context * tensor("Emb", w, width), width)
     highest = b.add(rows("mw"), logits, w, reduce="max", range_only=True, aux=True)
     each = b.add(rows("Ew", w), sp.exp(logits - highest), aux=True)

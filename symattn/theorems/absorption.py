@@ -1,4 +1,4 @@
-"""Two programs are the same function for all sizes: proved from tensor to tensor; and that of latent attention, expanded and absorbed.
+"""That two programs are the same function for all sizes, proved from tensor to tensor: latent attention, expanded and absorbed.
 
 A tensor that both programs define under one name and that is proved equal is taken as given in what follows, so that no proof is
 longer than from one such tensor to the next: a softmax of scores that are equal need not be opened.
@@ -74,8 +74,9 @@ def prove_same(first: Program, second: Program, outputs: Iterable[str] | None = 
     >>> i, j, k = indices("i j k")
     >>> A, B, x = tensor("A", i, j), tensor("B", j, k), tensor("x", k)
     >>> dims = {i: size("n"), j: size("m"), k: size("d")}
-    >>> inner = Program((Statement(tensor("u", j), B * x, (k,)), Statement(tensor("y", i), A * tensor("u", j), (j,))), dims, ("y",))
-    >>> outer = Program((Statement(tensor("C", i, k), A * B, (j,)), Statement(tensor("y", i), tensor("C", i, k) * x, (k,))), dims, ("y",))
+    >>> y, u, C = tensor("y", i), tensor("u", j), tensor("C", i, k)
+    >>> inner = Program((Statement(u, B * x, (k,)), Statement(y, A * u, (j,))), dims, ("y",))
+    >>> outer = Program((Statement(C, A * B, (j,)), Statement(y, C * x, (k,))), dims, ("y",))
     >>> print(prove_same(inner, outer))
     for all sizes: y by the normal form
     """
