@@ -1,4 +1,4 @@
-"""The order of evaluation that a definition names, a kernel's algorithm and its blocks: what goes together, and the same in words."""
+"""The algorithm that a definition names and its blocks of keys: what goes together, and the same in words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refuse_algorithms(d: Definition, refuse: Callable[[object, str], None]) -> N
     if d.algorithm == "paged":
         refuse(
             d.start != "qkv" or d.cross,
-            "algorithm='paged' looks keys and values up in a given cache: set start='qkv', with key_cache, value_cache, block_table",
+            "algorithm='paged' looks keys and values up in a given cache (key_cache, value_cache, block_table): set start='qkv'",
         )
         refuse(d.output_projection, "algorithm='paged' is about the attention itself; leave output_projection out")
         refuse(d.differential, "a paged cache has one set of keys; leave differential or algorithm out")

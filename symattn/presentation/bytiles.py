@@ -122,7 +122,7 @@ class _ByTiles:
         return length if not self.tiles.places else Tiles.count(length, self.tiles.block)
 
     def per_key(self, s: Statement) -> None:
-        """``X[j]``: made in the tile that holds the key, where tiles are the same for all queries; else where its position is j."""
+        """``X[j]``: made in the tile that holds the key, where tiles are the same for all queries; else at the places of j."""
         j = self.tiles.index
         fixed = self.row not in integer_symbols(self.tiles.position)
         if fixed:

@@ -62,7 +62,7 @@ from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, 
 from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, unknown
 from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.steps import at_step, place_of, walk
-from symattn.readings.subscripts import Subscripts
+from symattn.readings.subscripts import Subscripts, is_position
 
 __all__ = ["Box", "evaluate"]
 
@@ -132,22 +132,11 @@ def evaluate(
             if group[0].scan is not None:
                 reading.scanned(group)
                 continue
-            if _is_position(group[0]):
-                integers[group[0].name] = _positions(group[0], known)
+            if is_position(group[0]):
+                shape = tuple(every[a] for a in group[0].indices)
+                integers[group[0].name] = known.subscripts.positions(group[0], shape)
             known.boxes[group[0].name] = reading.statement(group[0])
     return {n: known.boxes[n] for n in (*given, *(s.name for s in program.statements))}
-
-
-def _is_position(s: Statement) -> bool:
-    """Whether a statement is an integer made of indices and sizes: no arithmetic of floats makes it, and subscripts may read it."""
-    return not s.over and s.where == sp.true and not reads(s.expr) and bool(s.expr.is_integer)
-
-
-def _positions(s: Statement, known: Known) -> Any:
-    """The integers of such a statement."""
-    shape = tuple(known.sizes[a] for a in s.indices)
-    at = {a: np.arange(n).reshape([-1 if b == a else 1 for b in s.indices]) for a, n in zip(s.indices, shape, strict=True)}
-    return np.broadcast_to(known.subscripts.value(s.expr, at)[0], shape)
 
 
 def _as_array(x: Any) -> Array:

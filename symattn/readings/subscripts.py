@@ -17,7 +17,7 @@ import numpy.typing as npt
 import sympy as sp
 
 from symattn.errors import InputValueError, ProgramError
-from symattn.program import Tensor, integer_symbols, name_of, reads, subscripts_of
+from symattn.program import Statement, Tensor, integer_symbols, name_of, reads, subscripts_of
 from symattn.readings.code import Namespace, compiled, constant
 from symattn.readings.decisions import OUTSIDE, States, columns_of, decide
 
@@ -240,11 +240,22 @@ class Subscripts:
         outside = np.asarray((v < 0) | (v >= shape[scan]), dtype=bool)
         return outside if np.any(outside) else None
 
+    def positions(self, s: Statement, shape: Sequence[int]) -> Ints:
+        """The integers of a statement that is made of indices and sizes."""
+        sub = s.indices
+        at = {a: np.arange(n).reshape([-1 if b == a else 1 for b in sub]) for a, n in zip(sub, shape, strict=True)}
+        return np.broadcast_to(self.value(s.expr, at)[0], tuple(shape))
+
     def look_up(self, x: Tensor, array: Any, at: Grid, zero: Any) -> tuple[Any, Bools | None]:
         """The values of a tensor at ``at``, and where it was out of range. ``zero`` is what it is beyond a scan's axis."""
         where, bad = self.locate(x, array.shape, at)
         got, past = array[where], self.beyond(x, array.shape, at)
         return (got if past is None else np.where(past, zero, got)), bad
+
+
+def is_position(s: Statement) -> bool:
+    """Whether a statement is an integer made of indices and sizes: no numbers make it, and subscripts may read it."""
+    return not s.over and s.where == sp.true and not reads(s.expr) and bool(s.expr.is_integer)
 
 
 def either(a: Bools | None, b: Bools | None) -> Bools | None:

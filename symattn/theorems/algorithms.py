@@ -18,9 +18,10 @@ from symattn.presentation.presented import CHECKED
 from symattn.program import Program, Statement
 from symattn.theorems.claim import Claim
 from symattn.theorems.pages import paged_parts
+from symattn.theorems.proofs import DIVISION, NORMAL_FORM, WORD_FOR_WORD, Part, Proof
 from symattn.theorems.subject import Subject
 from symattn.theorems.theorem import Theorem
-from symattn.theorems.walks import DIVISION, NORMAL_FORM, Part, Proof, Walk
+from symattn.theorems.walks import Walk
 
 __all__ = ["ROWS", "prove_algorithm", "prove_backward", "prove_forward"]
 
@@ -116,24 +117,25 @@ def _forward(w: Walk) -> Iterator[Part]:
     p = w.program
     yield w.tiles_part()
     name = next(n for n in ("O0", "Og", "O") if n in p)  # before what stands for empty rows, and before a gate
-    out, l, m = p[name].target, p["l"].target, p["m"].target
-    l_ref = w.star(l)
+    out, total, m = p[name].target, p["l"].target, p["m"].target
+    total_ref = w.star(total)
     split = w.definition.algorithm == "split"
     value = p["Ot"].expr / (p["E"].target / p["lt"].target if split else p["E"].target)
     place, where = w.tiles.axes, w.starred[name].where
     if split:
         shares = SumOver(p["wt"].target * p["Ot"].target, w.t, where=w.witnessed(p["wt"]).where)
-        yield w.equal("O l is the sum of the parts' outputs times their shares", out * l, shares, "l")
+        yield w.equal("O l is the sum of the parts' outputs times their shares", out * total, shares, "l")
         above: sp.Expr = SumOver(sp.exp(w.tiles.target(_score(w)) - m) * value, *place, where=where)
         yield w.equal("that is one sum over all keys, for any shifts of the parts", shares, above, "lt", "l")
     else:
         yield from w.steps(("ls", "Os"))
         above = w.with_closed(p["Os"].target.xreplace({w.t: w.count - 1}))
-        yield w.equal("O l is the numerator after the last tile", out * l, above, "l")
+        yield w.equal("O l is the numerator after the last tile", out * total, above, "l")
     below = SumOver(w.star(p["E"].target) * value, *place, where=where)
-    yield w.equal("so it is in the definition: O l is the sum of E V", w.star(out) * l_ref, below, name_of(l_ref))
-    yield w.equal("numerators and denominators agree across, for any shifts", above * l_ref, below * l)
-    yield w.equal("exp(m) l is the same sum of exponentials", sp.exp(m) * l, sp.exp(w.star(m)) * l_ref)
+    yield w.equal("so it is in the definition: O l is the sum of E V", w.star(out) * total_ref, below, name_of(total_ref))
+    yield w.equal("numerators and denominators agree across, for any shifts", above * total_ref, below * total)
+    yield w.equal("exp(m) l is the same sum of exponentials", sp.exp(m) * total, sp.exp(w.star(m)) * total_ref)
+    yield w.empty_part(name)
     yield from w.rest({name, "m", "l"})
 
 
@@ -155,7 +157,7 @@ def _backward(w: Walk) -> Iterator[Part]:
         if o not in w.program:
             yield Part(text, NORMAL_FORM, False)
         elif o in w.shared and o not in w.per_key:
-            yield Part(text, "word for word", True)
+            yield Part(text, WORD_FOR_WORD, True)
         elif w.tiles.index in w.reference[o].indices and w.tiles.places:
             yield _per_key(w, o, there[o], text)
         else:
@@ -241,7 +243,7 @@ ROWS = (
     Theorem(
         "split-program",
         "Split keys merged by their LSE give O and L",
-        "Parts with their own (L, O), averaged with exp(L_t - m): those without keys take no part; all without give O = 0, L = -oo.",
+        "Parts with their own (L, O), averaged with exp(L_t - m); those without keys take no part, none gives O = 0, L = -oo.",
         r"O = \frac{\sum_t e^{L_t} O_t}{\sum_t e^{L_t}},\qquad L = \log\sum_t e^{L_t}",
         "Flash-Decoding, pytorch.org/blog/flash-decoding, 2023",
         _claim("split", text="O and L of merged parts are those of the definition"),

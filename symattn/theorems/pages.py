@@ -13,7 +13,7 @@ from symattn.definition import Definition
 from symattn.forms.algorithms import block_of
 from symattn.indexed import all_reads, name_of, size, subscripts_of, tensor
 from symattn.program import Program, Statement
-from symattn.theorems.walks import Part
+from symattn.theorems.proofs import Part
 
 __all__ = ["looked_up", "paged_parts"]
 
@@ -36,7 +36,7 @@ def looked_up(definition: Definition, batch: bool = False) -> Program:
         page = tensor("page", *at.batch_axes, sp.floor(j / width))
         found = tensor(name + "c", *at.key_heads, page, sp.Mod(j, width), channel)
         gathered.append(Statement(at.key(name, channel), found))
-    listed = [*gathered, *(replace(s.xreplace(slots)) for s in program)]
+    listed = (*gathered, *(s.xreplace(slots) for s in program))
     mine = definition.replace(lse=True).program(batch)
     dims = {**at.dims, **{a: n.xreplace(slots) for a, n in program.dims.items()}}
     shapes = {n: v for n, v in mine.shapes.items() if n in mine.inputs}
@@ -50,8 +50,7 @@ def paged_parts(definition: Definition, program: Program | None = None) -> Itera
     reference = looked_up(judged)
     for s in reference:
         if s.name not in ("K", "V"):
-            there = own[s.name] if s.name in own else None
-            fine = there is not None and _put_in(s, reference) == there
+            fine = s.name in own and _put_in(s, reference) == own[s.name]
             yield Part(f"{s.name} reads keys and values where the table has them, or no keys", PUT_IN, fine)
     yield Part("the list defines nothing else", "word for word", {s.name for s in own} <= {s.name for s in reference})
 

@@ -8,7 +8,7 @@ A scan is replaced by its closed form, which is shown to satisfy the step. Numer
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import sympy as sp
@@ -20,75 +20,20 @@ from symattn.forms.algorithms import tiles_for
 from symattn.indexed import Tensor, conjuncts, index, integer_symbols, name_of, reads, size, subscripts_of, tensor
 from symattn.normalform import NormalForm
 from symattn.program import Program, Statement
-from symattn.theorems.claim import ALL
 from symattn.theorems.duality import called
+from symattn.theorems.proofs import DIVISION, NORMAL_FORM, WORD_FOR_WORD, Part
 from symattn.tiling import Tiles, tiled
 
-__all__ = ["Part", "Proof", "Walk", "closed_form"]
+__all__ = ["Walk", "closed_form"]
 
-NORMAL_FORM = "normal form"
-WORD_FOR_WORD = "word for word"
-DIVISION = "division with remainder"
-EMPTY = "a query without keys: every part is empty, O = 0 and L = -oo"
 _STAR = "*"
-
-
-@dataclass(frozen=True)
-class Part:
-    """One step of a proof: what it says, how it is known, and whether it holds."""
-
-    text: str
-    method: str
-    proved: bool
-
-
-@dataclass(frozen=True)
-class Proof:
-    """What is known of an algorithm.
-
-    Parameters
-    ----------
-    definition
-        What the algorithm computes, and how.
-    parts
-        The steps, in order.
-    side
-        What is settled apart from the equations.
-    """
-
-    definition: Definition
-    parts: tuple[Part, ...]
-    side: str = EMPTY
-
-    @property
-    def proved(self) -> bool:
-        """Whether every step holds."""
-        return bool(self.parts) and all(p.proved for p in self.parts)
-
-    @property
-    def method(self) -> str:
-        """How the steps are known."""
-        return "; ".join(dict.fromkeys(p.method for p in self.parts))
-
-    @property
-    def scope(self) -> str:
-        """For what it holds; empty where it is not proved."""
-        return ALL if self.proved else ""
-
-    @property
-    def failed(self) -> tuple[Part, ...]:
-        """The steps that do not hold, or are not proved."""
-        return tuple(p for p in self.parts if not p.proved)
-
-    def __str__(self) -> str:
-        return "\n".join(f"{p.text} ({p.method if p.proved else 'not proved'})" for p in self.parts)
 
 
 def closed_form(s: Statement, program: Program, name: str, before: sp.Symbol) -> Statement | None:
     """The candidate for the closed form of ``x[t] = a[t] x[t-1] + u[t]`` with ``a[t] = exp(f[t-1] - f[t])``, or ``a = 1``.
 
-    It is ``sum over s <= t of exp(f[s] - f[t]) u[s]``, under ``name``, with ``before`` as s; nothing is claimed before the step is
-    shown to hold. None where the statement is of another kind.
+    It is ``sum over s <= t of exp(f[s] - f[t]) u[s]``, under ``name``, with ``before`` as s; nothing is claimed before the step
+    is shown to hold. None where the statement is of another kind.
 
     >>> from symattn.indexed import indices, size
     >>> from symattn.program import Scan
@@ -134,6 +79,7 @@ class Walk:
 
     def __init__(self, definition: Definition, program: Program, reference: Program, given: Collection[str] = ()) -> None:
         self.definition = definition
+        self.ranges = program.dims
         self.program = numbered(program)
         self.reference = reference
         self.given = frozenset(given)
@@ -175,7 +121,7 @@ class Walk:
 
     @cached_property
     def per_key(self) -> dict[str, Statement]:
-        """The definition's tensors over keys alone that sum over queries, in the layout of the tiles: each is judged by itself."""
+        """The definition's tensors over keys alone that sum over queries, in the layout of the tiles; each judged by itself."""
         own, j = self.reference, self.tiles.index
         return {s.name: s for s in self._tiled if j in own[s.name].indices and j not in s.indices and self.row not in s.indices}
 
@@ -280,10 +226,24 @@ class Walk:
 
     def tiles_part(self) -> Part:
         """That the tiles hit every key once: the position is ``block * tile + place``, tiles in order or turned."""
-        known = tiles_for(self.definition) == self.tiles
-        for s in self.order:
-            known &= turned(s.expr, self.t, self.count)
-        return Part("every key is in one tile, at one place", DIVISION, known)
+        tiles, length = self.tiles, self.reference.dims[self.tiles.index]
+        known = all(n == self.ranges[a] for a, n in self.reference.dims.items() if a in self.ranges)
+        if tiles.places:
+            visited = self.order[0].target if self.order else self.t
+            known &= sp.expand(tiles.position - tiles.block * visited - tiles.places[0]) == 0
+            known &= tiles.inside == sp.Lt(tiles.position, length) and self.ranges[tiles.places[0]] == tiles.block
+            known &= self.ranges[self.t] == Tiles.count(length, tiles.block)
+        known &= all(turned(s.expr, self.t, self.count) for s in self.order)
+        return Part("every key is in one tile, at one place", DIVISION, bool(known))
+
+    def empty_part(self, name: str) -> Part:
+        """That the output is 0 where no key is met: it is divided, or summed, only where one is."""
+        fine = (
+            self.reference["E"].where == sp.true
+            or self.definition.sink
+            or isinstance(self.witnessed(self.program[name]).where, Exists)
+        )
+        return Part(f"{name} is 0 where a query meets no key", WORD_FOR_WORD, fine)
 
     def steps(self, names: Iterable[str]) -> Iterator[Part]:
         """That closed forms satisfy the steps of the scan, from 0 before the first one."""
@@ -304,7 +264,10 @@ class Walk:
             seen = set(known)
             while todo:
                 n = todo.pop()
-                if n in seen or n not in there:
+                if n in seen:
+                    continue
+                if n not in there:
+                    fine &= n not in self.program
                     continue
                 seen.add(n)
                 fine &= n in self.program and self.program[n] == there[n]
@@ -315,7 +278,7 @@ class Walk:
 def numbered(program: Program) -> Program:
     """The program with the number of tiles as a size of its own: the proof holds for any."""
     found = {e: size("tiles") for v in program.dims.values() for e in v.atoms(sp.ceiling) if not e.args[0].has(sp.ceiling)}
-    listed = [replace(s.xreplace(found)) for s in program]
+    listed = tuple(s.xreplace(found) for s in program)
     dims = {a: n.xreplace(found) for a, n in program.dims.items()}
     return Program(listed, dims, program.outputs, {k: tuple(n.xreplace(found) for n in v) for k, v in program.shapes.items()})
 
@@ -344,9 +307,9 @@ def common(statements: Iterable[Statement], program: Program, given: Collection[
     listed = tuple(statements)
     theirs = {s.name for s in listed}
     for s in listed:
-        if s.name in mine and program[s.name] == s and not s.range_only:
-            if all(n in found or (n not in mine and n not in theirs) for n in s.needs):
-                found.add(s.name)
+        known = all(n in found or (n not in mine and n not in theirs) for n in s.needs)
+        if known and s.name in mine and program[s.name] == s and not s.range_only:
+            found.add(s.name)
     return frozenset(found)
 
 

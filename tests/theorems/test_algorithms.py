@@ -122,6 +122,7 @@ FAULTS = {
     "the denominator is not rescaled": (FLASH, {"ls": without_rescaling}),
     "m_old - m_new reversed": (FLASH, {"rs": reversed_shift}),
     "the last tile is forgotten": (FLASH, {"O": one_tile_less}),
+    "a row without keys is divided": (FLASH.replace(causal=-2), {"O": lambda s: replace(s, where=sp.true)}),
     "the mask is forgotten": (FLASH, dict.fromkeys(("E", "lt", "Ot"), lambda s: replace(s, where=INSIDE))),
     "parts weighted alike": (Definition(algorithm="split", block=2), {"wt": lambda s: replace(s, expr=sp.exp(0 * s.expr) + 0)}),
     "a part's log-sum-exp without its maximum": (
@@ -156,6 +157,18 @@ def test_the_same_list_unchanged_is_proved():
     assert Runs(d, program=d.program()).counterexample() is None
 
 
+def test_a_tile_too_few_is_refused():
+    """Sizes that round down leave out the last, partial tile."""
+    p = FLASH.replace(lse=True).program()
+    up = p.dims[t]
+    down = {a: n.xreplace({up: sp.floor(up.args[0])}) for a, n in p.dims.items()}
+    listed = [s.xreplace({up: sp.floor(up.args[0])}) for s in p]
+    wrong = type(p)(tuple(listed), down, p.outputs, p.shapes)
+    found = prove_forward(FLASH, wrong)
+    assert "every key is in one tile, at one place" in [q.text for q in found.failed]
+    assert Runs(FLASH, program=wrong).counterexample() is not None
+
+
 def test_an_unmasked_tail_is_refused():
     """What lies behind the last key is no number of an exact example, so only the proof can see it."""
     d = FLASH.replace(lse=True, causal=None)
@@ -187,7 +200,10 @@ BACK = {
         FLASH,
         lambda p: changed(p, {"dQs": lambda s: replace(s, expr=tensor("dQt", *s.indices))}),
     ),
-    "dK of queries that do not see the key": (FLASH, lambda p: changed(p, {"dKt": lambda s: replace(s, expr=tensor("Q", *s.over, index("c")) * tensor("scale"))})),
+    "dK without dS": (
+        FLASH,
+        lambda p: changed(p, {"dKt": lambda s: replace(s, expr=tensor("Q", *s.over, index("c")) * tensor("scale"))}),
+    ),
     "the other place of the tile": (
         FLASH,
         lambda p: changed(p, {"dV": lambda s: replace(s, expr=tensor("dVt", sp.floor(j / 2), 1 - sp.Mod(j, 2), index("e")))}),
