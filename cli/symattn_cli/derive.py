@@ -51,7 +51,7 @@ def command(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", metavar="TEXT", help="The sentence that keys and values come from, for cross attention."),
+        typer.Option("--memory", metavar="TEXT", help="The sentence that keys and values are from (cross attention)."),
     ] = None,
     vocabulary: Annotated[
         str | None, typer.Option("--vocabulary", metavar="TEXT", help="Further words of the vocabulary.")

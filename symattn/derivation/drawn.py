@@ -98,8 +98,8 @@ def example_of(
     tokens, memory, vocabulary
         The words at the queries, those of the memory, and further words of the vocabulary.
     sizes
-        ``dmodel``, ``d``, ``dv``, ``dff`` ...; and ``n``, ``m`` where there are no words. What is not said: dmodel 4, d and dv that
-        divided by the heads, dff twice dmodel, three positions.
+        ``dmodel``, ``d``, ``dv``, ``dff`` ...; and ``n``, ``m`` where there are no words. What is not said: dmodel 4, d and dv
+        that divided by the heads, dff twice dmodel, three positions.
 
     Raises
     ------
