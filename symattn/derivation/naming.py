@@ -174,7 +174,7 @@ def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tu
     """Name and reason of the step of a statement; ``followed`` asks for the singular, ``parameters`` are the definition's."""
     if (row := row_of(s.name)) is not None:
         reason = positionnames.reason_of_scores(s) if row is TABLE["R"] else row.reason
-        if s.name in ("P", "P2"):
+        if s.name in ("P", "P2", "O", "Og") and not s.over:
             reason = weightnames.reason_of_weights({name_of(x) for x in s.reads}, s.expr.func.__name__) or reason
         return (row.one if followed else row.many), reason or row.reason
     if s.name.startswith("d") and len(s.name) > 1:

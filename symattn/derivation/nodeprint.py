@@ -20,7 +20,7 @@ from symattn.readings.latex import Style as Typesetting
 FRACTION = r"\frac"
 SUM, PRODUCT, POWER, ATOM = range(4)
 SPECIAL = {"nan": (r"\mathrm{NaN}", "NaN"), "oo": (r"\infty", "∞"), "-oo": (r"-\infty", "-∞")}
-LATEX_NAMES = {"log": r"\log", "tanh": r"\tanh", "Max": r"\max", "Min": r"\min", "sin": r"\sin", "cos": r"\cos", "sigmoid": r"\sigma"}
+LATEX_NAMES = {name: "\\" + name for name in ("log", "tanh", "sin", "cos")} | {"Max": r"\max", "Min": r"\min", "sigmoid": r"\sigma"}
 RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 TEXT_NAMES = {"Max": "max", "Min": "min", "sigmoid": "σ"}
 FENCES = {

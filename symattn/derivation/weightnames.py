@@ -83,6 +83,8 @@ REASONS: Mapping[frozenset[str], str] = {
     frozenset(
         {"root"}
     ): "The square of what a score has above the threshold; keys below it get nothing, and the weights sum to one.",
+    frozenset({"og"}): "Every channel of the output passes as far as its gate is open.",
+    frozenset({"rms"}): "The output of every head over its root mean square: all heads speak equally loud.",
     frozenset({"left"}): "From the last key to the first, each takes its fraction of what is left of the stick.",
 }
 SIGMOID = "The sigmoid turns each score by itself into a weight between 0 and 1; the weights of a row need not sum to one."

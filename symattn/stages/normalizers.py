@@ -79,8 +79,9 @@ def entmax15(b: Builder, z: Tensor) -> Tensor:
     total = b.add(b.at.query("tot"), z / 2, j, where=supported, aux=True)
     dev = b.add(b.at.score("dev"), z / 2 - total / count, where=supported, aux=True)
     spread = b.add(b.at.query("nu"), dev**2, j, where=supported, aux=True)
-    rest = b.add(b.at.query("rest"), (1 - spread) / count, aux=True)
-    rho = b.add(b.at.query("rho"), sp.sqrt(rest), aux=True)
+    some = sp.Gt(count, 0)
+    rest = b.add(b.at.query("rest"), (1 - spread) / count, where=some, aux=True)
+    rho = b.add(b.at.query("rho"), sp.sqrt(rest), where=some, aux=True)
     root = b.add(b.at.score("root"), dev + rho, where=supported, aux=True)
     return b.add(b.at.score("P"), root**2, where=supported)
 

@@ -189,3 +189,27 @@ def test_parts_enclose_and_stay_small() -> None:
     tiny_mid, tiny_rad = balls.parts(flint.arb(-3 * 10**38).exp())
     assert (tiny_mid, tiny_rad <= Fraction(1, 2**39_000)) == (0, True)
     assert balls.parts(flint.arb(10**9).exp())[1] == math.inf
+
+
+def test_a_term_of_a_sum_that_is_not_decided_is_taken_as_both() -> None:
+    """Equal irrational numbers: whether one exceeds the other stays open, and by how much is next to nothing."""
+    y, z = T("y", i), T("y", j)
+    above = Statement(T("x", i), z - y, (j,), where=sp.Gt(z, y))
+    program = Program((Statement(y, sp.exp(T("u", i))), above), {i: n, j: n}, ("x",))
+    found = balls.evaluate(program, {"u": [1, 1, 2]}, bits=100)["x"]
+    assert found[2].contains(0) and found[2].rad() < 1e-25
+    assert found[0].overlaps(flint.arb(2).exp() - flint.arb(1).exp()) and found[0].rad() < 1e-25
+    count = Program(
+        (Statement(y, sp.exp(T("u", i))), Statement(T("x", i), sp.S.One, (j,), where=sp.Gt(z, y))), {i: n, j: n}, ("x",)
+    )
+    either = balls.evaluate(count, {"u": [1, 1, 2]}, bits=100)["x"][0]
+    assert either.contains(1) and either.contains(3) and not either.contains(0)
+
+
+def test_powers_of_a_ball_around_zero() -> None:
+    whole = balls.NAMESPACE.functions["whole"]
+    x = flint.arb(0, 0.5)
+    square, cube = whole(x, 2), whole(x, 3)
+    assert square.contains(flint.arb(0.25)) and square.contains(0) and square < 0.26
+    assert cube.contains(flint.arb(-0.125)) and cube.contains(flint.arb(0.125)) and cube < 0.13
+    assert whole(flint.arb(-3), 2) == 9

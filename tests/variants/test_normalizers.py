@@ -119,6 +119,10 @@ def test_equal_scores_share_alike(normalizer, scale):
 
 def test_a_row_without_keys_has_output_zero_and_gradient_zero():
     for normalizer in OTHERS:
+        exact = Attention(normalizer=normalizer, causal=-1).truth(
+            [[1], [2]], [[1], [2]], [[1], [3]], grad_out=[[1], [1]], digits=9
+        )
+        assert exact["out"].mid[0, 0] == 0 and exact["grad_query"].mid[0, 0] == 0
         given = arrays(3, 3)
         given["key"] = given["key"][:, :, :3]
         names = ("out", "grad_query")
@@ -132,6 +136,18 @@ PRESENTED = {
     "off-by-one": {
         "D[i] = sum over j of P[i, j]*dP[i, j]   where j <= i",
         "dS[i, j] = (-D[i] + dP[i, j])*P[i, j]   where j <= i",
+    },
+    "sparsemax": {
+        "D[i] = sum over j of dP[i, j]/kappa[i]   where j <= i and xi[i, j] < 1",
+        "dS[i, j] = -D[i] + dP[i, j]   where j <= i and xi[i, j] < 1",
+    },
+    "entmax15": {
+        "drho[i] = sum over j of 2*dP[i, j]*root[i, j]   where j <= i and xi[i, j] < 1",
+        "dS[i, j] = -D[i] + dP[i, j]*root[i, j] + dev[i, j]*dnu[i]   where j <= i and xi[i, j] < 1",
+    },
+    "stick-breaking": {
+        "D[i, j] = sum over j'' of P[i, j'']*dP[i, j'']   where j <= i and j > j'' and j'' <= i",
+        "dS[i, j] = -D[i, j]*beta[i, j] - P[i, j]*beta[i, j]*dP[i, j] + P[i, j]*dP[i, j]   where j <= i",
     },
     "none": {
         "dS[i, j] = sum over e of V[j, e]*dO[i, e]   where j <= i",
@@ -181,3 +197,22 @@ def test_the_sigmoid_has_a_value_and_a_slope_everywhere():
     assert out.tolist() == [[3.0]] and slope.tolist() == [[0.0]]
     x = sp.Symbol("x", real=True)
     assert sp.simplify((sigmoid(x).diff(x) - (1 / (1 + sp.exp(-x))).diff(x)).subs(sigmoid(x), 1 / (1 + sp.exp(-x)))) == 0
+
+
+@pytest.mark.parametrize("normalizer", ["sparsemax", "sigmoid", "stick-breaking"])
+def test_a_right_kernel_passes_and_a_wrong_one_fails(normalizer):
+    """Among the inputs are integers, whose scores tie: rounding could turn a comparison, and the bound knows by how much."""
+    att = Attention(normalizer=normalizer)
+
+    def right(query: Any, key: Any, value: Any, **_: Any) -> Any:
+        return att.lambdify("numpy")(query, key, value)
+
+    def wrong(query: Any, key: Any, value: Any, **_: Any) -> Any:
+        return Attention(normalizer=normalizer, score="s + 1/1000").lambdify("numpy")(query, key, value)
+
+    shape = "1,2,1,3,4,3"
+    verdicts = {c.case: t.verdict for c in att.verify(right, shape=shape).cases for t in c.tensors}
+    assert set(verdicts.values()) - {"pass"} <= {"inconclusive"} and verdicts["integers"] == "pass"
+    expected = "pass" if normalizer == "sparsemax" else "fail"  # a shift of the row leaves sparsemax as it is
+    shifted = {t.verdict for c in att.verify(wrong, shape=shape).cases if c.case == "normal" for t in c.tensors}
+    assert shifted == {expected}
