@@ -230,7 +230,7 @@ def naming_of_gradient(inner: str, parameters: Collection[str] = ()) -> str:
 def _reason(s: Statement, what: str) -> str:
     """A sentence read off the form of a statement."""
     sources = sorted({name_of(x) for x in reads(s.expr)})
-    if {"P", "D"} <= set(sources):
+    if {"P", "D"} <= {x.removesuffix("_b") for x in sources}:
         return SOFTMAX_BACKWARD
     if what != "value" and sources and all(x.startswith(s.name + "_") for x in sources):
         return TABLE["dX"].reason

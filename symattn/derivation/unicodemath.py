@@ -34,7 +34,7 @@ RAISED: Mapping[str, str] = {"2": "²", "3": "³", "ᵀ": "ᵀ", "-1": "⁻¹"}
 LARGE = ("Σ", "Π", "max", "min")
 SIZES = frozenset({"d", "H"})
 INDICES = frozenset("bkghijcefauptwxyz")
-SCRIPT = str.maketrans("CES", "𝒞ℰ𝒮")
+SCRIPT = str.maketrans("CESKV", "𝒞ℰ𝒮𝒦𝒱")
 BOLD = str.maketrans("1", "𝟏")
 
 NAME_IN_BRACKETS = re.compile(r"(?<![\w^])\((\w+(?:\^\(\w+\))?)\)\[")

@@ -46,8 +46,9 @@ def closed_form(s: Statement, program: Program, name: str, before: sp.Symbol) ->
     assert s.scan is not None
     t = s.scan.index
     last = s.target.xreplace({t: t - 1})
-    a = sp.expand(s.expr).coeff(last, 1)
-    u = sp.expand(s.expr - a * last)
+    plain_sum = sp.expand(s.expr, power_exp=False)
+    a = plain_sum.coeff(last, 1)
+    u = sp.expand(plain_sum - a * last, power_exp=False)
     if any(name_of(x) == s.name for x in (*reads(a), *reads(u))) or a == 0:
         return None
     for x in reads(a):

@@ -271,6 +271,7 @@ SYMBOLS: Mapping[str, str] = {
     "dff": r"d_{\mathrm{ff}}",
     "dout": r"d_{\mathrm{out}}",
     "Hkv": r"H_{\mathrm{kv}}",
+    "Bc": r"B_{\mathrm{c}}",
     "vocab": r"n_{\mathrm{vocab}}",
     "chunk": "C",
 }
