@@ -7,7 +7,8 @@ must be finite. An additive mask may hold -inf anywhere: it drops the key.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from symattn.building import start
 from symattn.condition_values import holds
 from symattn.definition import Definition
 from symattn.errors import InputValueError
-from symattn.indexed import all_reads, name_of, subscripts_of
+from symattn.indexed import all_reads, name_of, reads, subscripts_of
 from symattn.program import Program, Statement
 
 Array = npt.NDArray[Any]
@@ -87,27 +88,64 @@ def _finite(x: Array) -> Bools:
     return np.asarray(np.isfinite(x), dtype=bool)
 
 
+def affine_in(s: Statement, names: Collection[str]) -> bool:
+    """Whether a statement takes some tensors along as they are, scaled and added up: neither it nor its gradient looks at values.
+
+    >>> from symattn.indexed import indices, tensor
+    >>> i, j = indices("i j")
+    >>> x, c = tensor("x", i), tensor("c", i)
+    >>> [affine_in(Statement(tensor("y", i), e), {"x"}) for e in (c * x + tensor("x", i - 1), x**2, sp.exp(x) * c)]
+    [True, False, False]
+    """
+    table = {x: sp.Dummy(real=True) for x in all_reads(s.expr) if name_of(x) in names}
+    plain, seen = s.expr.xreplace(table), set(table.values())
+    return all(plain.diff(a).free_symbols.isdisjoint(seen) for a in seen)
+
+
 def _read(program: Program, name: str, inputs: Mapping[str, Array], sizes: Mapping[str, int]) -> Bools:
-    """The elements of an input that some statement reads."""
-    shape = inputs[name].shape
+    """The elements of an input that something reads."""
+    return _wanted(program, name, inputs[name].shape, inputs, sizes, frozenset({name}))
+
+
+def _wanted(
+    program: Program,
+    name: str,
+    shape: tuple[int, ...],
+    inputs: Mapping[str, Array],
+    sizes: Mapping[str, int],
+    along: frozenset[str],
+) -> Bools:
+    """The elements of a tensor that something reads; a statement that takes it along reads what is read of its target.
+
+    ``along`` are the tensor and those that it was taken along by.
+    """
     found = np.zeros(shape, dtype=bool)
     users = program.users(name)
-    if not users:
+    if not users or name in program.outputs:
         return ~found
     for s in users:
-        in_condition = {x for x in all_reads(s.where) if name_of(x) == name}
-        if in_condition and name != "B":
-            return np.ones(shape, dtype=bool)
-        for x in all_reads(s.expr):
-            if name_of(x) != name:
-                continue
+        if name != "B" and any(name_of(x) == name for x in all_reads(s.where)):
+            return ~np.zeros(shape, dtype=bool)
+        for x in (x for x in all_reads(s.expr) if name_of(x) == name):
             sub = subscripts_of(x)
-            if not all(a in s.domain for a in sub) or len(set(sub)) != len(sub):
-                return np.ones(shape, dtype=bool)
-            lost = tuple(a for a in s.domain if a not in sub)
-            domain = _domain(program, s, (*sub, *lost), inputs, sizes)
-            found |= domain.any(axis=tuple(range(len(sub), domain.ndim)))
+            plain = [k for k, a in enumerate(sub) if a in s.domain and sub.index(a) == k]
+            own = tuple(sub[k] for k in plain)
+            lost = tuple(a for a in s.domain if a not in own)
+            domain = _domain(program, s, (*own, *lost), inputs, sizes)
+            if s.scan is None and not s.over and affine_in(s, along):
+                length = dict(zip(s.indices, program.shape_of(s), strict=True))
+                size = {a: sp.Integer(n) for a, n in ((a, sizes[str(a)]) for a in program.sizes)}
+                target = tuple(int(length[a].xreplace(size)) for a in s.indices)
+                needed = _wanted(program, s.name, target, inputs, sizes, along | {s.name})
+                domain = domain & needed.transpose([s.indices.index(a) for a in (*own, *lost)])
+            at = domain.any(axis=tuple(range(len(own), domain.ndim)))
+            found |= at.reshape([at.shape[plain.index(k)] if k in plain else 1 for k in range(len(sub))])
     return found
+
+
+def _known(program: Program, name: str, given: Collection[str]) -> bool:
+    """Whether the numbers that a condition reads are given, or a count of pairs; where not, it is taken to hold."""
+    return name in given or (name in program and not reads(program[name].expr) and bool(program[name].over))
 
 
 def _domain(
@@ -117,6 +155,9 @@ def _domain(
     numbers = {a: sizes[str(a)] for a in program.sizes}
     table = {**numbers, **{a: int(n.xreplace({k: sp.Integer(v) for k, v in numbers.items()})) for a, n in program.dims.items()}}
     tensors = dict(inputs)
+    given = {name for name in tensors if name in program.inputs}
+    kept_conditions = [c for c in s.conditions if all(_known(program, name_of(x), given) for x in all_reads(c))]
+    s = replace(s, where=sp.And(*kept_conditions))
     for x in all_reads(s.where):
         name = name_of(x)
         if name not in tensors:

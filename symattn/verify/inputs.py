@@ -18,6 +18,7 @@ from symattn.errors import ShapeError
 from symattn.grammar import arrays_of
 from symattn.indexed import index
 from symattn.intake import Array
+from symattn.readcheck import affine_in
 from symattn.verify import drawn
 from symattn.verify.kernels.call import Call
 
@@ -122,10 +123,14 @@ def _any_unread(call: Call) -> bool:
 
 
 def reads_visible_keys_only(d: Definition) -> bool:
-    """Whether every statement that reads a key or a value does so where some query attends to it: none takes a mean of all keys.
+    """Whether every statement that reads a key or a value does so where some query attends to it, or takes it along as it is.
+
+    None takes a mean of all keys or divides each by its norm; a rotation takes them along.
 
     >>> reads_visible_keys_only(Definition()), reads_visible_keys_only(Definition(causal="top-left", empty_row="uniform"))
     (True, False)
+    >>> [reads_visible_keys_only(Definition(causal="top-left", **f)) for f in ({"rope": "half"}, {"qk_norm": "rms"})]
+    [True, False]
     """
     program = d.program()
     pairs = set(program["R"].conditions) if "R" in program else set()
@@ -135,9 +140,9 @@ def reads_visible_keys_only(d: Definition) -> bool:
             continue
         if pairs <= set(s.conditions):
             continue
-        if s.over and any(s.over) and index("j") in s.over:
-            return False
         found.add(s.name)
+        if index("j") in s.over or not affine_in(s, {"K", "V"} | found):
+            return False
     return "R" in program
 
 

@@ -110,6 +110,21 @@ def test_padding_may_hold_anything_under_a_rotation_and_a_norm():
     assert close(values(fields, {**given, **lengths}), clean)
 
 
+def test_a_masked_key_may_be_nan_where_it_is_only_taken_along():
+    given = arrays(n=3, m=5)
+    mask = np.array([[1, 1, 1, 1, 0]] * 3, dtype=bool)
+    fields = {"rope": "half", "attn_mask": "boolean", "lse": False}
+    f = Attention(**fields).lambdify("numpy", ("out", "grad_query", "grad_key", "grad_value"))
+    clean = f(**given, attn_mask=mask, grad_out=np.ones((2, 4, 3, 2)))
+    given["key"][:, :, 4], given["value"][:, :, 4] = np.nan, np.nan
+    assert close(f(**given, attn_mask=mask, grad_out=np.ones((2, 4, 3, 2))), clean)
+    with pytest.raises(InputValueError, match="key is nan"):  # its own gradient would look at it
+        Attention(**fields, qk_norm="rms").lambdify("numpy")(**given, attn_mask=mask)
+    mask[1, 4] = True
+    with pytest.raises(InputValueError, match="key is nan"):
+        Attention(**fields).lambdify("numpy")(**given, attn_mask=mask)
+
+
 def test_scaled_frequencies_are_text():
     given = arrays(d=8)
     factor, length = 4.0, 128.0
