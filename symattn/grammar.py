@@ -32,6 +32,7 @@ import sympy as sp
 from sympy.core.evalf import PrecisionExhausted
 
 from symattn.errors import GrammarError, LimitError
+from symattn.functions import sigmoid
 from symattn.grammartext import bracketed_comparisons, check_text, where_in
 from symattn.indexed import index, size, tensor
 from symattn.symbols import i, j, s
@@ -64,7 +65,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "abs": sp.Abs,
     "min": sp.Min,
     "max": sp.Max,
-    "sigmoid": lambda x: 1 / (1 + sp.exp(-x)),
+    "sigmoid": sigmoid,
     "floor": sp.floor,
     "erf": sp.erf,
 }

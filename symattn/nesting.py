@@ -13,9 +13,9 @@ import sympy as sp
 __all__ = ["split", "weight"]
 
 MOST = 6
-"""The weight up to which an expression stays whole: three nested functions, or two sigmoids."""
+"""The weight up to which an expression stays whole: three nested functions, or two quotients of them."""
 PIECE = 3
-"""The weight of a piece of what is heavier: one function, or one sigmoid."""
+"""The weight of a piece of what is heavier: one function, or one quotient of it."""
 
 
 def _own(e: sp.Basic) -> int:

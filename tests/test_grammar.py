@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, GrammarError, LimitError, SymattnError
+from symattn.functions import sigmoid
 from symattn.grammar import MASK_NAMES, SCORE_NAMES, arrays_of, parameters_of, parse_mask, parse_scale, parse_score
 from symattn.grammarprint import write
 
@@ -30,7 +31,7 @@ t, u = sp.symbols("t u", real=True)
         ("s/3/2", s / 6),
         ("sqrt(s*s + 1)", sp.sqrt(s**2 + 1)),
         ("exp(-abs(s)) + log(2)", sp.exp(-sp.Abs(s)) + sp.log(2)),
-        ("sigmoid(t)", 1 / (1 + sp.exp(-t))),
+        ("sigmoid(t)", sigmoid(t)),
         ("min(s, t, 1) + max(i, j)", sp.Min(s, t, 1) + sp.Max(i, j)),
         ("i // 2 + j % 3", sp.floor(i / 2) + j - 3 * sp.floor(j / 3)),
         ("erf(s) + sin(h) + cos(b) + n*m/d", sp.erf(s) + sp.sin(h) + sp.cos(b) + n * m / d),
