@@ -105,6 +105,11 @@ def _abyss(fields: dict[str, Array]) -> None:
     fields["query"][..., 0], fields["key"][..., 0] = -300, 500
 
 
+def _decided_at_60000(call: Call) -> bool:
+    """Whether scores of this size promise anything: their exponentials do beyond 16 bits, a threshold among them beyond 32."""
+    return call.dtype.itemsize >= (8 if call.definition.normalizer in ("sparsemax", "entmax15") else 4)
+
+
 def _rising(fields: dict[str, Array]) -> None:
     """Scores that rise along the keys, so that the running maximum of a tiled kernel rises in every tile."""
     fields["query"][..., 0] = 2
@@ -166,7 +171,7 @@ KINDS: tuple[Kind, ...] = (
         _WIDE,
         "all scores near -60000: below a finite number that stands in for -infinity",
         change=_abyss,
-        applies=lambda call: call.dtype.itemsize >= 4,  # a 16-bit score of this size promises nothing about its exponential
+        applies=_decided_at_60000,
     ),
     Kind("long", _LONG, "133 keys with rising scores: several tiles, the last one partial", change=_rising),
     Kind("square", _SQUARE, "21 queries and keys with rising scores: more than one small tile under any mask", change=_rising),

@@ -212,7 +212,7 @@ def test_a_right_kernel_passes_and_a_wrong_one_fails(normalizer):
 
     shape = "1,2,1,3,4,3"
     verdicts = {c.case: t.verdict for c in att.verify(right, shape=shape).cases for t in c.tensors}
-    assert set(verdicts.values()) - {"pass"} <= {"inconclusive"} and verdicts["integers"] == "pass"
+    assert set(verdicts.values()) == {"pass"} and "integers" in verdicts
     expected = "pass" if normalizer == "sparsemax" else "fail"  # a shift of the row leaves sparsemax as it is
     shifted = {t.verdict for c in att.verify(wrong, shape=shape).cases if c.case == "normal" for t in c.tensors}
     assert shifted == {expected}
