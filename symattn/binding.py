@@ -124,7 +124,8 @@ def bind(definition: Definition, fields: Mapping[str, Any], *, layout: str = "bh
     bound = Bound(d, program, inputs, sizes, axes, layout, shapes)
     if "d" in known:
         refuse_widths(d, known.get("dr", known["d"]))
-    refuse_unusable(program, inputs, sizes, {n: field_of(n, d.parameters) for n in inputs})
+    whole = d.without_tiles.program(batch=axes.batch)
+    refuse_unusable(whole, inputs, sizes, {n: field_of(n, d.parameters) for n in inputs})
     if d.empty_row == "error" and not bound.keep().any(axis=-1).all():
         row = tuple(int(k) for k in np.argwhere(~bound.keep().any(axis=-1))[0])
         raise EmptyRowError(f"query {row} may attend to no key, and the definition says empty_row='error'")

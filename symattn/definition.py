@@ -308,6 +308,11 @@ class Definition:
         return self.replace(start="qkv", cross=False, output_projection=False, positions=None, next_word=False)
 
     @property
+    def without_tiles(self) -> Self:
+        """The definition without an algorithm that goes by tiles of keys: what it reads and gives is the same."""
+        return self if self.algorithm in (None, "paged") else self.replace(algorithm=None, block=None)
+
+    @property
     def head_counts(self) -> tuple[int, int]:
         """Query heads and key/value heads of the program: as fixed, else as many as a list of parameters has values, else one."""
         lists = [len(v) for v in self.params.values() if isinstance(v, tuple)]

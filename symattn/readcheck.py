@@ -19,8 +19,9 @@ from symattn.building import start
 from symattn.condition_values import holds
 from symattn.definition import Definition
 from symattn.errors import InputValueError
-from symattn.indexed import all_reads, name_of, reads, subscripts_of
+from symattn.indexed import all_reads, integer_symbols, name_of, reads, subscripts_of
 from symattn.program import Program, Statement
+from symattn.readings.subscripts import Subscripts
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -138,8 +139,34 @@ def _wanted(
                 target = tuple(int(length[a].xreplace(size)) for a in s.indices)
                 needed = _wanted(program, s.name, target, inputs, sizes, along | {s.name})
                 domain = domain & needed.transpose([s.indices.index(a) for a in (*own, *lost)])
+            if len(plain) < len(sub) and {name_of(y) for a in sub for y in all_reads(a)} <= inputs.keys():
+                found |= _hit(program, sub, (*own, *lost), domain, shape, inputs, sizes)
+                continue
             at = domain.any(axis=tuple(range(len(own), domain.ndim)))
             found |= at.reshape([at.shape[plain.index(k)] if k in plain else 1 for k in range(len(sub))])
+    return found
+
+
+def _hit(
+    program: Program,
+    sub: tuple[sp.Expr, ...],
+    axes: tuple[sp.Symbol, ...],
+    domain: Bools,
+    shape: tuple[int, ...],
+    inputs: Mapping[str, Array],
+    sizes: Mapping[str, int],
+) -> Bools:
+    """The elements that subscripts made of expressions look at, from the points of a domain over ``axes``."""
+    numbers = {a: sizes[str(a)] for a in program.sizes}
+    lengths = [int(program.dims[a].xreplace({k: sp.Integer(v) for k, v in numbers.items()})) for a in axes]
+    used = [k for k, a in enumerate(axes) if any(a in integer_symbols(u) for u in sub)]
+    domain = np.broadcast_to(domain, lengths)
+    kept = domain.any(axis=tuple(k for k in range(len(axes)) if k not in used))
+    at = dict(zip((axes[k] for k in used), np.nonzero(kept), strict=True))
+    whole = Subscripts(lambda n: np.asarray(inputs[n]).astype(np.int64) if n in inputs else None, numbers)
+    place = np.broadcast_arrays(*(np.clip(whole.value(u, at)[0], 0, n - 1) for u, n in zip(sub, shape, strict=True)))
+    found = np.zeros(shape, dtype=bool)
+    found[tuple(p.astype(np.int64) for p in place)] = True
     return found
 
 
