@@ -20,6 +20,7 @@ from symattn.theorems.theorem import Condition
 
 __all__ = [
     "AFFINE_IN_KEYS",
+    "EXPONENTIAL_WEIGHTS",
     "NATURAL_LOGARITHM",
     "ONE_FACTOR_PER_PAIR",
     "OUTPUT_IS_WEIGHTED_SUM",
@@ -85,6 +86,19 @@ def _weighted_sum(subject: Subject) -> bool:
 
 
 OUTPUT_IS_WEIGHTED_SUM = Condition("the output is the weighted sum of V and nothing else", _weighted_sum)
+
+
+def _exponential(subject: Subject) -> bool:
+    """``P = E / l`` with ``E`` the exponential of the score and a constant of the row."""
+    p, j = subject.statement(name_of(subject.weights)), subject.key_index
+    for x in p.reads:
+        s = subject.plain[name_of(x)] if name_of(x) in subject.plain else None
+        if s is not None and isinstance(s.expr, sp.exp) and not s.over and s.indices == p.indices:
+            return not sp.cancel(p.expr / x).has(j) and not sp.expand(s.expr.args[0] - subject.score).has(j)
+    return False
+
+
+EXPONENTIAL_WEIGHTS = Condition("the weights are exponentials of the scores, normalised by row", _exponential)
 
 
 def _natural(subject: Subject) -> bool:

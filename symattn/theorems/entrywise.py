@@ -128,22 +128,23 @@ def algebraic(e: sp.Expr) -> sp.Expr:
     return visit(e)
 
 
-SIZES = ({"n": 1, "m": 2}, {"n": 2, "m": 1}, {"n": 2, "m": 2})
+MOST = 5
+"""Programs with more sizes than this are not tried: every choice of sizes has to be."""
 
 
-def equal_entries(claim: Equal) -> int:
-    """The largest N up to which the claim is proved entry by entry; 0 where it is not proved at all."""
-    if claim.program.discrete:  # it would have to be every mask
+def equal_entries(claim: Equal, largest: int = 2) -> int:
+    """``largest`` where the claim is proved entry by entry for every choice of sizes up to it, else 0."""
+    if claim.program.discrete or len(claim.program.sizes) > MOST:  # it would have to be every mask
         return 0
+    whole = claim.program.with_statements(claim.program.statements, [claim.left, claim.right]).live()
+    names = [str(a) for a in claim.program.sizes]
     try:
-        for sizes in SIZES:
-            at = {str(a): sizes.get(str(a), 2 if str(a) in ("G", "Hkv", "H") else 1) for a in claim.program.sizes}
-            whole = claim.program.with_statements(claim.program.statements, [claim.left, claim.right]).live()
-            env = unrolled(whole, at)
+        for numbers in itertools.product(range(1, largest + 1), repeat=len(names)):
+            env = unrolled(whole, dict(zip(names, numbers, strict=True)))
             for where, left in env[claim.left].items():
                 difference = left - env[claim.right][where]
                 if sp.count_ops(difference) > OPERATIONS or sp.cancel(algebraic(difference)) != 0:
                     return 0
     except (SymattnError, NotImplementedError, sp.PolynomialError):
         return 0
-    return max(v for sizes in SIZES for v in sizes.values())
+    return largest

@@ -16,6 +16,7 @@ from symattn.program import Program, Statement
 from symattn.theorems.claim import Claim, Equal
 from symattn.theorems.conditions import (
     AFFINE_IN_KEYS,
+    EXPONENTIAL_WEIGHTS,
     NATURAL_LOGARITHM,
     ONE_FACTOR_PER_PAIR,
     OUTPUT_IS_WEIGHTED_SUM,
@@ -132,11 +133,22 @@ def _lse_gradient(s: Subject) -> tuple[Claim, ...]:
 
 # ---------------------------------------------------------------- what sums of gradients must be
 def _row_dot(s: Subject) -> tuple[Claim, ...]:
-    g = s.gradient(name_of(s.weights))
+    """For the weights that multiply V; and for P, where those are P times a factor that is no weight."""
+    w, p = s.multiplying, s.weights
+    g = s.gradient(name_of(w), name_of(p))
     e = subscripts_of(s.out)[-1]
-    left = Statement(tensor("rowsum(P o dP)", *s.row), s.weights * _gradient_of(s.weights), (s.key_index,))
     right = Statement(tensor("rowsum(dO o O)", *s.row), _gradient_of(s.out) * s.out, (e,))
-    return (_claim(s, g, left, right, "D = rowsum(P o dP) = rowsum(dO o O)"),)
+    claims = []
+    for x in dict.fromkeys((w, p) if _scaled(s, w, p) else (w,)):
+        name = f"rowsum({name_of(x)} o d{name_of(x)})"
+        left = Statement(tensor(name, *s.row), x * _gradient_of(x), (s.key_index,))
+        claims.append(_claim(s, g, left, right, f"D = {name} = rowsum(dO o O)"))
+    return tuple(claims)
+
+
+def _scaled(s: Subject, w: Tensor, p: Tensor) -> bool:
+    """Whether the weights ``w`` are ``p`` times what has no indices: what dropout keeps."""
+    return w == p or (name_of(w) in s.plain and not sp.cancel(s.plain[name_of(w)].expr / p).has(sp.Indexed))
 
 
 def _score_rows(s: Subject) -> tuple[Claim, ...]:
@@ -186,7 +198,7 @@ def _value_total(s: Subject) -> tuple[Claim, ...]:
 def _duality(s: Subject) -> tuple[Claim, ...]:
     names = real_inputs(s.plain)
     back, ahead = backward(s.plain, names), forward(s.plain, names)
-    derived = [x for x in ahead if x.name not in s.plain]
+    derived = [x for x in ahead if x.name not in s.plain and not (x.name in back.program and back.program[x.name] == x)]
     out = s.plain[s.plain.outputs[0]].target
     parts = []
     for n in names:
@@ -266,7 +278,7 @@ ROWS = (
         r"dV = P^\top dO,\quad dP = dO\,V^\top,\quad dS = P\circ(dP - D\mathbf 1^\top),\ D_i = \sum_j P_{ij}\,dP_{ij}",
         "arXiv 2205.14135, appendix B; 2307.08691, algorithm 2",
         _backward,
-        (OUTPUT_IS_WEIGHTED_SUM,),
+        (OUTPUT_IS_WEIGHTED_SUM, EXPONENTIAL_WEIGHTS),
         ANY_MASK,
         {"attn_mask": "boolean", "empty_row": "uniform"},
     ),

@@ -34,7 +34,8 @@ Nothing here is a stored verdict: each proof runs when it is asked for, and says
 - *tested*: a bound that the source proves and that is only tested here.
 
 The condition of a theorem is found out from the program of the definition, never from its name. Where it does not hold, the
-theorem is *not applicable*, and exact numbers show that it fails. What is neither proved nor refuted is *open*, which is never false.
+theorem is *not applicable*, and exact numbers show that it fails. What is neither proved nor refuted is *open*, which is never
+false.
 
 ```console
 $ symattn prove rows-sum-to-one --sink

@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 
 from symattn.errors import SymattnError
-from symattn.indexed import name_of, reads
+from symattn.indexed import conjuncts, name_of, reads
 from symattn.program import Program
 from symattn.readings import exact
 from symattn.theorems.claim import ALL, OPEN, PROVED, REFUTED, TESTED, Counterexample, Decision
@@ -39,7 +39,9 @@ def nonnegative(program: Program) -> frozenset[str]:
             else sp.Dummy(nonnegative=True)
             for x in reads(s.expr)
         }
-        if s.expr.xreplace(table).is_nonnegative and not s.range_only:
+        compared = [c for c in conjuncts(s.where) if isinstance(c, (sp.Gt, sp.Ge, sp.Lt, sp.Le))]
+        kept = any(sp.expand(c.gts - c.lts - s.expr) == 0 for c in compared)  # the condition says it
+        if (kept or s.expr.xreplace(table).is_nonnegative) and not s.range_only:
             known.add(s.name)
     return frozenset(known)
 

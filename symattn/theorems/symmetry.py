@@ -10,7 +10,7 @@ from dataclasses import replace
 import sympy as sp
 
 from symattn.errors import NotStatedError
-from symattn.indexed import Tensor, all_reads, integer_symbols, name_of, reads, subscripts_of, tensor
+from symattn.indexed import Tensor, all_reads, conjuncts, integer_symbols, name_of, reads, subscripts_of, tensor
 from symattn.program import Program, Statement
 from symattn.theorems.claim import Claim, Equal
 from symattn.theorems.conditions import (
@@ -66,7 +66,8 @@ def _moved_along(program: Program, a: sp.Symbol, pi: Tensor) -> list[Statement]:
     for s in program:
         for e in (s.expr, s.where):
             for x in all_reads(e):
-                if name_of(x) in program.inputs and a in subscripts_of(x):
+                plain = all(b in s.domain for b in subscripts_of(x)) and len(set(subscripts_of(x))) == len(subscripts_of(x))
+                if name_of(x) in program.inputs and a in subscripts_of(x) and plain:
                     found.setdefault(name_of(x), x)
     return [Statement(_starred(x), x.xreplace({a: pi})) for x in found.values()]
 
@@ -137,8 +138,7 @@ def _masked_keys(s: Subject) -> tuple[Claim, ...]:
     """Row by row, what is masked out is replaced by anything: row ``i`` has keys and values of its own in the copy."""
     if s.where == sp.true:
         raise NotStatedError("every query sees every key")
-    i = s.query_index
-    changed: list[Statement] = []
+    i, kept_where = s.query_index, conjuncts(s.where)
     extra: list[Statement] = []
     table: dict[sp.Basic, Tensor] = {}
     shapes = {}
@@ -146,10 +146,14 @@ def _masked_keys(s: Subject) -> tuple[Claim, ...]:
         at = (*s.row[:-1], i, *[a for a in subscripts_of(x) if a not in s.row])
         other = tensor(f"other {name_of(x)}", *at)
         kept = Statement(tensor(f"{name_of(x)} seen", *at), x, where=s.where)
-        unseen = Statement(tensor(f"{name_of(x)} unseen", *at), other, where=sp.Not(s.where))
-        row = Statement(tensor(f"{name_of(x)} of the row", *at), kept.target + unseen.target)
+        # apart by the first condition that does not hold, so that proofs meet no alternatives
+        unseen = [
+            Statement(tensor(f"{name_of(x)} unseen {k}", *at), other, where=sp.And(*kept_where[:k], sp.Not(kept_where[k])))
+            for k in range(len(kept_where))
+        ]
+        row = Statement(tensor(f"{name_of(x)} of the row", *at), kept.target + sp.Add(*[u.target for u in unseen]))
         shapes[name_of(other)] = tuple(s.plain.dims[a] for a in at)
-        extra += [kept, unseen, row]
+        extra += [kept, *unseen, row]
         table[x] = row.target
     changed = [replace(t, target=_starred(t.target), expr=t.expr.xreplace(table)) for t in _readers(s)]
     copy = beside(s.plain, changed, extra, shapes=shapes)
