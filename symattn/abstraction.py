@@ -59,4 +59,6 @@ def abstracted(statements: Iterable[Statement], dims: Mapping[sp.Symbol, sp.Expr
 
 
 def _count(where: sp.Basic) -> int:
-    return len(where.atoms(sp.core.relational.Relational))
+    """How many comparisons there are; those of alternatives count twice, because a normal form multiplies them out."""
+    parts = where.args if isinstance(where, sp.And) else (where,)
+    return sum(len(c.atoms(sp.core.relational.Relational)) * (2 if isinstance(c, sp.Or) else 1) for c in parts)
