@@ -16,7 +16,7 @@ ROWS = (
         "a learned vector for each position added to the embedded words",
         {"start": "tokens", "positions": "learned"},
         "arXiv 1705.03122, section 3.1",
-        (Reduction("self-attention-tokens", "PE = 0", {"positions": None}, {"PE": "0"}),),
+        (Reduction("self-attention-tokens", "all vectors of positions 0", inputs={"PE": "0"}),),
     ),
     Variant(
         "next-word",
@@ -29,14 +29,7 @@ ROWS = (
         "a layer's attention block: projections of X with biases, heads, and W_O",
         {"start": "x", "heads": 2, "output_projection": True, "projection_bias": True},
         "torch.nn.MultiheadAttention",
-        (
-            Reduction(
-                "multi-head-projections",
-                "biases 0",
-                {"projection_bias": False},
-                {"bQ": "0", "bK": "0", "bV": "0", "bO": "0"},
-            ),
-        ),
+        (Reduction("multi-head-projections", "biases 0", inputs={"bQ": "0", "bK": "0", "bV": "0", "bO": "0"}),),
     ),
     Variant(
         "encoder-layer",

@@ -1,4 +1,4 @@
-"""Layers, positions and the next word: values against loops, gradients, the theorem of the transposed derivative block by block."""
+"""Layers, positions and the next word: values against loops, gradients, and their transposed derivative block by block."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy as sp
 
 from symattn import Attention
 from symattn.adjoint import adjoint
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, InputValueError, ShapeError
 from symattn.presentation import present
+from symattn.readings import exact
 from symattn.theorems.duality import prove_duality
-from tests import tiny
+from tests import tiny, unroll
+from tests.variants.entries import numbers_for
 
 A, F = 4, 3
 MLP = {"w_ff1": (A, F), "b_ff1": (F,), "w_ff2": (F, A), "b_ff2": (A,)}
@@ -121,6 +124,23 @@ def test_transposed_derivative_block_by_block(act):
     program = Definition(form="decoder-layer", heads=2, projection_bias=True, causal=True, activation=act).program(batch=True)
     for first, last in itertools.pairwise(("", "T1", "N1", "T2", "N2", "T3", "Y")):
         assert prove_duality(cut(program, (last,), (first,))), last
+
+
+@pytest.mark.parametrize(("last", "first"), [("T1", ""), ("N1", "T1"), ("FF", "N1")])
+@pytest.mark.parametrize("act", ["relu", "gelu"])
+def test_gradient_is_sympys_derivative_block_by_block(last, first, act):
+    program = cut(Definition(form="encoder-layer", projection_bias=True, activation=act).program(), (last,), (first,))
+    whole = adjoint(program)
+    sizes = {"n": 2, "d": 1, "dv": 1, "dmodel": 2, "dff": 1}
+    sizes = {k: v for k, v in sizes.items() if k in {str(s) for s in whole.sizes}}
+    a = numbers_for(whole, sizes, 5)
+    t = sp.Symbol("t", real=True)
+    found = exact.evaluate(whole, a, sizes=sizes)
+    for name in program.inputs:
+        direction = np.arange(1, np.size(a[name]) + 1).reshape(np.shape(a[name]))
+        moved = unroll.run(program, {**a, name: a[name] + t * direction}, {t: sp.S.Zero}, sizes)
+        slope = (moved[last] * a["d" + last]).sum().diff(t).xreplace({t: sp.S.Zero})
+        assert unroll.is_zero((found["d" + name] * direction).sum() - slope), name
 
 
 def test_a_wrong_gradient_of_the_norm_is_not_proved():

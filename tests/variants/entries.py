@@ -21,7 +21,17 @@ SPECIAL: dict[str, dict[str, int]] = {"rope-partial": {"d": 3}, "rope-ntk": {"d"
     "output-gate": {"n": 1},
     "sigmoid-attention": {"n": 1},
     "forgetting": {"d": 1},
+    **{
+        name: {"H": 1, "n": 2, "m": 1, "d": 1, "dv": 1, "dff": 1}
+        for name in ("encoder-layer", "encoder-layer-pre-norm", "decoder-layer", "decoder-layer-pre-norm")
+    },
+    "next-word": {"n": 2, "vocab": 2, "dmodel": 1, "d": 1, "dv": 1},
+    "latent": {"H": 1, "n": 2, "d": 1, "dc": 1},
+    "latent-absorbed": {"H": 1, "n": 2, "d": 1, "dc": 1},
+    "latent-projections": {"H": 1, "n": 1, "d": 1, "dc": 1, "dcq": 1, "dv": 1},
 }
+DEEP = frozenset({"encoder-layer", "encoder-layer-pre-norm", "decoder-layer", "decoder-layer-pre-norm"})
+"""Whole layers are too long for one unrolled expression: tests/forms/test_layers.py unrolls them block by block."""
 INTEGERS = {"tok": "vocab", "doc": 2, "doc_q": 2, "doc_k": 2}
 
 
