@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.theorems import algorithms, gradients, linear, merging, softmax, symmetry
+from symattn.theorems import algorithms, gradients, jacobian, linear, merging, scaling, softmax, symmetry
 from symattn.theorems.theorem import Theorem
 
 __all__ = ["FAMILIES", "THEOREMS", "get", "names"]
 
 FAMILIES: Mapping[str, tuple[Theorem, ...]] = {
-    "Softmax": softmax.ROWS,
+    "Softmax": (*softmax.ROWS, *jacobian.ROWS),
+    "Scores and temperature": scaling.ROWS,
     "Gradients": gradients.ROWS,
     "Symmetry": symmetry.ROWS,
     "Algorithms and formulas": merging.ROWS,
