@@ -163,7 +163,8 @@ def inputs_of(
         raise InputValueError(f"{example.name}: missing: {wanted}; this definition reads {_keys(fields)}")
     try:
         sizes = find_sizes(program, {n: a.shape for n, a in given.items()}, known)
-        refuse_widths(definition, next((n for a, n in sizes.items() if a.name == "d"), 2))
+        widths = {a.name: n for a, n in sizes.items()}
+        refuse_widths(definition, widths.get("dr", widths.get("d", 2)))
     except ShapeError as why:
         raise FileFormatError(f"{example.name}: {why}") from why
     return given, sizes
