@@ -287,7 +287,7 @@ class _Run(Stepwise):
         values = spread(out)[index].tolist()
         if c.outer is not sp.S.One:
             factor = self.values(c.outer, inside, s)
-            again[index] |= [not self.table.finite(v) for v in factor]
+            again[index] |= np.array([not self.table.finite(v) for v in factor], dtype=bool)
             values = list(map(operator.mul, values, factor))
         if values:
             result[index] = values

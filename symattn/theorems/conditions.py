@@ -92,8 +92,10 @@ def _exponential(subject: Subject) -> bool:
     """``P = E / l`` with ``E`` the exponential of the score and a constant of the row."""
     p, j = subject.statement(name_of(subject.weights)), subject.key_index
     for x in p.reads:
-        s = subject.plain[name_of(x)] if name_of(x) in subject.plain else None
-        if s is not None and isinstance(s.expr, sp.exp) and not s.over and s.indices == p.indices:
+        if name_of(x) not in subject.plain:
+            continue
+        s = subject.plain[name_of(x)]
+        if isinstance(s.expr, sp.exp) and not s.over and s.indices == p.indices:
             return not sp.cancel(p.expr / x).has(j) and not sp.expand(s.expr.args[0] - subject.score).has(j)
     return False
 

@@ -108,7 +108,7 @@ def nested(value: Any) -> str:
 
 
 def _exact(x: sp.Expr) -> str:
-    if x.is_Rational or not x.is_number or not x.is_finite:
+    if x.is_Rational or x.is_Float or not x.is_number or not x.is_finite:
         return str(x)
     return f"{x} = {sp.N(x, 6)}..."
 

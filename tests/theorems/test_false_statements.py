@@ -1,4 +1,4 @@
-"""A false version of every theorem, as a person would get it wrong: a sign, an index, a factor. Each is refuted in exact numbers."""
+"""A false version of every theorem, as a person gets it wrong: a sign, an index, a factor. Each is refuted in exact numbers."""
 
 from __future__ import annotations
 
