@@ -54,7 +54,7 @@ def _rope(d: Definition) -> str:
     of = "" if d.rope_dim is None else f" of the first {r}"
     frequency = f"10000**(-2*p/{r})" if d.rope_frequencies is None else write(d.rope_frequencies)
     size = "" if d.rope_amplitude is None else f", times {write(d.rope_amplitude)}"
-    starts = {None: "0", "top-left": "0", "bottom-right": "m - n"}.get(d.rope_offset, d.rope_offset)  # type: ignore[call-overload]
+    starts = "m - n" if d.rope_offset == "bottom-right" else d.rope_offset if isinstance(d.rope_offset, int) else 0
     return (
         f"channels {paired}{of} turn together, by position times {frequency} for pair p{size}; queries start at position {starts}"
     )

@@ -11,7 +11,7 @@ from symattn.indexed import Tensor, size, tensor
 from symattn.keep import exists
 
 
-def normed(b: Builder, base: str) -> None:
+def normed(b: Builder, base: tuple[str, str]) -> None:
     """Divide what stands for the queries (named after ``base[0]``) and the keys (``base[1]``) by their rms or length."""
     d, at = b.d, b.at
     if d.qk_norm is None:

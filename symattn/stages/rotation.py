@@ -58,7 +58,7 @@ def pairs(pairing: str, width: int | None, c: sp.Symbol) -> Pairs:
     return Pairs(sp.And(even, inside), sp.And(odd, inside), sp.Integer(1), c / 2, rest)
 
 
-def rotated(b: Builder, base: str) -> None:
+def rotated(b: Builder, base: tuple[str, str]) -> None:
     """Rotate what stands for the queries (named after ``base[0]``) and the keys (``base[1]``)."""
     d, at = b.d, b.at
     if d.rope is None:
