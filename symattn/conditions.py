@@ -162,7 +162,7 @@ def _no_remainder(e: sp.Expr) -> sp.Expr:
 
 def _bounds(e: sp.Expr, dims: Mapping[sp.Symbol, sp.Expr]) -> tuple[sp.Expr | None, sp.Expr | None]:
     """The least and the greatest value of an expression linear in indices, over their ranges; None when it is not."""
-    if reads(e) or e.atoms(sp.Function, sp.Mod, sp.Pow):
+    if reads(e) or any(integer_symbols(f) & dims.keys() for f in e.atoms(sp.Function, sp.Mod, sp.Pow)):
         return None, None
     known = [a for a in integer_symbols(e) if a in dims]
     if any(a not in dims and not a.is_positive for a in integer_symbols(e)):

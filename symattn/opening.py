@@ -71,11 +71,12 @@ def opened(t: Term, dims: Dims, axes: Axes) -> tuple[Term, Dims] | None:
 
 
 def _index(a: sp.Expr, length: sp.Expr | None, t: Term, names: dict[tuple[sp.Expr, sp.Expr], sp.Symbol]) -> sp.Expr:
-    """The index that stands for a subscript: itself, or one of its own where it is a bound index and a shift."""
-    if length is None or not a.is_Add or reads(a):
-        return a
+    """The index that stands for a subscript: itself, or one of its own for a bound index and a shift, or the number of a part."""
     inside = [b for b in t.bound if a.has(b)]
-    if len(inside) != 1 or _slope(a, inside[0]) is None:
+    if length is None or reads(a) or not inside:
+        return a
+    shifted = a.is_Add and len(inside) == 1 and _slope(a, inside[0]) is not None
+    if not shifted and not a.atoms(sp.floor):
         return a
     return names.setdefault((a, length), index(f"~{len(names)}"))
 

@@ -7,12 +7,13 @@ import pytest
 import sympy as sp
 
 from symattn.adjoint import adjoint
-from symattn.errors import ProgramError, ProofError
+from symattn.errors import ProgramError
 from symattn.facts import knowing
 from symattn.normalform import NormalForm, SumOver
 from symattn.presentation import present
 from symattn.presentation.listing import in_order
 from symattn.program import Program, Scan, Statement, indices, size, tensor
+from symattn.readings import exact
 from symattn.theorems.duality import prove_duality
 
 t, u, a, s = indices("t u a s")
@@ -108,9 +109,34 @@ def decay():
     return program(state(g * h(t - 1) + x), Statement(tensor("o", t, a), h(t) ** 2), outputs=("o",))
 
 
-def test_duality_of_a_scan_says_that_it_is_not_proved():
-    with pytest.raises(ProofError, match="h is defined in a scan"):
-        prove_duality(decay())
+def test_duality_of_a_scan_is_proved_and_a_wrong_gradient_is_not():
+    p = decay()
+    assert prove_duality(p)
+    good = adjoint(p)
+    assert prove_duality(p, gradient=good)
+    for name in ("dg", "dx", "dh"):
+        assert not prove_duality(
+            p, gradient=good.with_statements(replace(s, expr=2 * s.expr) if s.name == name else s for s in good)
+        )
+
+
+def test_duality_of_a_nonlinear_recurrence():
+    (b,) = indices("b")
+    g = Statement(tensor("g", t, a), tensor("w", a, b) * tensor("h", t - 1, b), (b,), scan=UP)
+    new = Statement(h(t), sp.tanh(tensor("g", t, a) + tensor("x", t, a)), scan=UP)
+    p = Program((g, new, Statement(tensor("o", t), h(t) ** 2, (a,))), {**DIMS, b: d}, ("o",))
+    assert prove_duality(p)
+
+
+def test_a_sum_over_earlier_steps_is_read_in_every_reading():
+    """Forward substitution: x[t] = y[t] - sum over u < t of A[t, u] x[u]."""
+    said = Statement(tensor("r", t), tensor("A", t, u) * tensor("x", u), (u,), where=sp.Lt(u, t), scan=UP)
+    p = program(said, Statement(tensor("x", t), tensor("y", t) - tensor("r", t), scan=UP), outputs=("x",))
+    found = exact.evaluate(p, {"A": [[7, 7, 7], [2, 7, 7], [3, 5, 7]], "y": [1, 1, 1]})["x"]
+    assert found.tolist() == [1, 1 - 2, 1 - 3 + 5]
+    assert prove_duality(p)
+    with pytest.raises(ProgramError, match="sum over earlier steps only"):
+        program(replace(said, where=sp.Le(u, t)), p["x"], outputs=("x",))
 
 
 def test_the_equation_of_a_scan_is_no_fact_of_the_normal_form():

@@ -3,18 +3,21 @@
 It holds for any program, and it is the strongest single test of a gradient: incoming gradients and directions being free, it says
 that every entry of every gradient is right. A presented list is proved against the tangent, which is derived forwards and shares
 nothing with it but the forward statements.
+
+In a scan nothing has to be unrolled: for a tensor h of it, ``sum over t of <dh[t], h_t[t]>`` is written once with the step of the
+tangent and once with that of the gradient, and the two are the same sum. What is left of both is the claim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import sympy as sp
 
 from symattn.claims import prove_range_only
 from symattn.derivative import backward, forward, real_inputs, tangent_name
-from symattn.errors import LimitError, ProgramError, ProofError
+from symattn.errors import LimitError, ProgramError
 from symattn.facts import knowing
 from symattn.indexed import all_reads, name_of, subscripts_of, tensor
 from symattn.normalform import NormalForm, SumOver
@@ -49,7 +52,7 @@ def prove_duality(
     Raises
     ------
     ProofError
-        When a ``range_only`` claim of the program is not proved, or the program has a scan: a recurrence is no sum of products.
+        When a ``range_only`` claim of the program is not proved.
     NotDifferentiableError
         When the program has no tangent.
     ProgramError
@@ -66,12 +69,6 @@ def prove_duality(
     >>> prove_duality(program, ["x"], good), prove_duality(program, ["x"], bad)
     (True, False)
     """
-    scans = [s.name for s in program if s.scan is not None]
-    if scans:
-        raise ProofError(
-            f"not proved: {', '.join(scans)} {'is' if len(scans) == 1 else 'are'} defined in a scan, and the proof is of sums of "
-            "products; compare the gradient with differences at many digits instead"
-        )
     prove_range_only(program)
     asked = real_inputs(program) if wrt is None else tuple(dict.fromkeys(wrt))
     ahead = forward(program, asked)
@@ -92,7 +89,29 @@ def prove_duality(
         target = joined[names.get(g, g)].target
         at = subscripts_of(target)
         claim -= _inner(target * tensor(tangent_name(n), *at), at)
-    return _vanishes(claim, program, joined, seeds, limit)
+    pairs = tuple(_pairs(program, joined))
+    for moved, grad in pairs:
+        at = moved.indices
+        to = dict(zip(grad.indices, at, strict=True))
+        claim += _inner(tensor(grad.name, *at) * _right(moved), at)
+        claim -= _inner(moved.target * _right(grad).xreplace(to), at)
+    named = {s.name for s in program} | {s.name for pair in pairs for s in pair}
+    helpers = [replace(s, scan=None) for s in joined if s.scan is not None and s.name not in named]
+    return _vanishes(claim, program, joined, seeds, limit, helpers)
+
+
+def _pairs(program: Program, joined: Program) -> Iterator[tuple[Statement, Statement]]:
+    """For each tensor of a scan, its tangent and its gradient, which are defined in scans too."""
+    scanned = {s.name.rstrip("'*"): s for s in reversed(joined.statements) if s.scan is not None}
+    for s in program:
+        moved, grad = scanned.get(tangent_name(s.name)), scanned.get("d" + s.name)
+        if s.scan is not None and moved is not None and grad is not None:
+            yield moved, grad
+
+
+def _right(s: Statement) -> sp.Expr:
+    """The right side of a statement as an expression."""
+    return SumOver(s.expr, *s.over, where=s.where) if s.over or s.where != sp.true else s.expr
 
 
 def prove_equal_gradients(raw: Program, presented: Program, limit: int = 20_000) -> bool:
@@ -196,10 +215,18 @@ def _join(program: Program, statements: Iterable[Statement], others: Iterable[Pr
     return Program(listed, dims, (), {k: v for k, v in shapes.items() if k in read})
 
 
-def _vanishes(claim: sp.Expr, program: Program, joined: Program, seeds: dict[str, str], limit: int) -> bool:
-    """Whether a claim is 0: first with all forward tensors as names, then with what the program says of them."""
+def _vanishes(
+    claim: sp.Expr, program: Program, joined: Program, seeds: dict[str, str], limit: int, helpers: Iterable[Statement] = ()
+) -> bool:
+    """Whether a claim is 0: first with all forward tensors as names, then with what the program says of them.
+
+    ``helpers`` are statements of scans that are written out; what else a scan defines stays a name.
+    """
+    written = {s.name: s for s in helpers}
     for opaque in ([s.name for s in program], None):
         form: NormalForm = knowing(program, joined, seeds, opaque, limit=limit)
+        form.open |= written
+        form.statements |= written
         try:
             if form.is_zero(claim):
                 return True
