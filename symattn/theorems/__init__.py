@@ -47,7 +47,7 @@ def prove(name: str, definition: Definition | None = None) -> Result:
     >>> from symattn import Attention
     >>> found = prove("rows-sum-to-one", Attention(sink=True))
     >>> found.verdict, found.counterexample.left, found.counterexample.right
-    ('not applicable', 3/4, 1)
+    ('not applicable', 2/3, 1)
     """
     from symattn.theorems.catalogue import get
     from symattn.theorems.proving import prove_theorem

@@ -16,7 +16,7 @@ import sympy as sp
 
 from symattn.claims import prove_range_only
 from symattn.errors import SymattnError
-from symattn.indexed import integer_symbols, name_of, size, tensor
+from symattn.indexed import integer_symbols, name_of, reads, size, tensor
 from symattn.program import Program, Statement
 from symattn.readings import balls, exact
 from symattn.readings.balls import NAMESPACE as BALLS
@@ -62,9 +62,8 @@ def _exponents(program: Program) -> set[str]:
     """The inputs whose values reach an exponential."""
     live: set[str] = set()
     for s in reversed(program.statements):
-        grown = s.name in live or bool(s.expr.atoms(sp.exp, sp.tanh, sp.sin, sp.cos))
-        if grown:
-            live |= {name_of(x) for x in s.reads}
+        inside = [s.expr] if s.name in live else s.expr.atoms(sp.exp, sp.tanh, sp.sin, sp.cos)
+        live |= {name_of(x) for e in inside for x in reads(e)}
     return live & set(program.inputs)
 
 

@@ -31,7 +31,7 @@ def listing(families: Mapping[str, Iterable[Theorem]]) -> str:
     """Every theorem in a line, under its family."""
     lines: list[str] = []
     for family, rows in families.items():
-        lines += ["", family, *(f"  {row.name:<24} {row.title}"[:WIDTH] for row in rows)]
+        lines += ["", family, *(f"  {row.name:<23} {row.title}"[:WIDTH] for row in rows)]
     return "\n".join(lines[1:]) + "\n"
 
 
