@@ -6,6 +6,7 @@ import pytest
 import sympy as sp
 
 from symattn.adjoint import adjoint
+from symattn.definition import Definition
 from symattn.presentation import present
 from symattn.presentation.listing import Listing
 from symattn.presentation.rules import REFOLD, RULES, Rule
@@ -35,6 +36,9 @@ def test_every_rule_is_a_row_with_a_reason_and_is_used_by_some_gradient() -> Non
     program = listed("sink")[0]
     program = program.with_statements([s for s in program if s.name != "P0"])
     seen |= {s.rule for s in present(program, adjoint(program)).steps}
+    for normalizer in ("sparsemax", "entmax15", "stick-breaking"):  # a share of the row, roots, products without a factor
+        program = Definition(normalizer=normalizer, causal=True).program()
+        seen |= {s.rule for s in present(program, adjoint(program)).steps}
     assert set(names) - seen <= {"unread", "shorten"}
 
 
