@@ -247,7 +247,8 @@ def _smoothing_steps(s: Subject, copy: Beside, shift: Tensor) -> tuple[tuple[Sta
     raw = s.program["R"].target
     held = sp.Dummy(real=True)
     slope = sp.expand(z.xreplace({raw: held})).diff(held)
-    if slope.has(held) or slope.has(s.key_index):
+    alone = not any(s.key_index in subscripts_of(x) for x in reads(z) if name_of(x) in s.program and x != raw)
+    if slope == 0 or not alone or slope.has(held) or slope.has(s.key_index):
         return (), None
     old = copy.program["R*"]
     first = replace(old, expr=raw - shift, over=())
