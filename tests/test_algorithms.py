@@ -16,6 +16,7 @@ from symattn.errors import DefinitionError, InputValueError, ProofError
 from symattn.readings import balls, exact, rounding
 from symattn.readings import mpmath as high
 from symattn.readings import numpy as floats
+from symattn.theorems.duality import prove_duality
 
 SIZES = {"n": 3, "m": 5, "d": 2, "dv": 2, "G": 2, "Hkv": 2, "H": 4}
 ALGORITHMS = [("online", None), ("online", 2), ("flash", 2), ("flash", 3), ("flash", 8), ("split", 2), ("ring", 2)]
@@ -169,6 +170,25 @@ def test_a_paged_cache_is_the_contiguous_one():
     np.testing.assert_allclose(np.asarray(got["grad_key_cache"].mid, dtype=float), scattered, atol=1e-15)
     turned = paged.truth(**{**given, "block_table": table[:, ::-1]})["out"]
     assert not np.allclose(np.asarray(turned.mid, dtype=float), np.asarray(got["out"].mid, dtype=float))
+
+
+def test_the_gradient_of_a_paged_cache_is_proved_for_all_sizes():
+    p = Definition(algorithm="paged", causal="bottom-right", key_lengths=True, lse=False).program()
+    assert prove_duality(p, ["Kc", "Vc"])
+
+
+def test_what_no_query_reads_of_a_cache_may_be_anything():
+    """Pages that no table lists, and places behind the last key, are often not a number."""
+    cache = np.ones((1, 4, 2, 2))
+    given = {"query": np.ones((1, 1, 1, 2)), "block_table": np.array([[2, 0]]), "key_lengths": np.array([3])}
+    paged = Attention(algorithm="paged", key_lengths=True)
+    holes = cache.copy()
+    holes[0, 1], holes[0, 3, 0, 0], holes[0, 0, 1] = np.nan, np.inf, np.nan
+    got = paged.truth(**given, key_cache=holes, value_cache=holes)["out"]
+    assert np.asarray(got.mid, dtype=float).tolist() == [[[[1, 1]]]]
+    holes[0, 0, 0, 1] = np.nan
+    with pytest.raises(InputValueError, match=r"key_cache is nan at \[0, 0, 1\]"):
+        paged.truth(**given, key_cache=holes, value_cache=cache)
 
 
 def test_a_page_that_is_not_there():
