@@ -108,12 +108,14 @@ class Definition:
         Queries and keys are divided by their ``"rms"`` or ``"l2"`` norm, with a learned weight per channel, ``eps`` under the
         root, before or after the rotation.
     key_smoothing
-        The mean of the keys is taken off every key.
+        The mean of all keys that exist is taken off every key, before norm and rotation.
     relative, relative_clip
-        ``"keys"``: a learned vector of the clipped distance is added to the key; ``"recurrent"``: (q + u).k + (q + v).r of the
-        distance.
+        ``"keys"``: a learned vector of the distance is added to the key; ``"recurrent"``: (q + u).k + (q + v).r of the distance.
+        With ``relative_clip`` k the table has 2k + 1 rows, row k + i - j (i measured as windows are) and the ends beyond; without,
+        n + m - 1 rows, row i - j + m - 1.
     buckets
-        A learned bias per head and bucket; the bucket of every (i, j) is given.
+        A learned bias per head and bucket; the bucket of every (i, j) is given, for example by
+        :func:`symattn.positions.relative_buckets`.
     normalizer
         How scores become weights: ``"softmax"``, ``"off-by-one"``, ``"sigmoid"``, ``"sparsemax"``, ``"entmax15"``,
         ``"stick-breaking"``, ``"none"``.
