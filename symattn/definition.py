@@ -111,8 +111,8 @@ class Definition:
         The mean of all keys that exist is taken off every key, before norm and rotation.
     relative, relative_clip
         ``"keys"``: a learned vector of the distance is added to the key; ``"recurrent"``: (q + u).k + (q + v).r of the distance.
-        With ``relative_clip`` k the table has 2k + 1 rows, row k + i - j (i measured as windows are) and the ends beyond; without,
-        n + m - 1 rows, row i - j + m - 1.
+        With ``relative_clip`` k the table has 2k + 1 rows, row k + i - j (i measured as windows are) and the ends beyond;
+        without, n + m - 1 rows, row i - j + m - 1.
     buckets
         A learned bias per head and bucket; the bucket of every (i, j) is given, for example by
         :func:`symattn.positions.relative_buckets`.
@@ -328,7 +328,8 @@ class Definition:
         for e in (self.score, self.mask, self.scale, self.rope_frequencies, self.rope_amplitude, self.feature):
             if isinstance(e, sp.Basic):
                 found |= set(parameters_of(e))
-        found |= {x for x in (self.softcap, self.prefix, self.dropout_p, self.qk_norm_eps, self.layer_norm_eps, self.head_norm_eps) if isinstance(x, str)}
+        named = (self.softcap, self.prefix, self.dropout_p, self.qk_norm_eps, self.layer_norm_eps, self.head_norm_eps)
+        found |= {x for x in named if isinstance(x, str)}
         return tuple(sorted(found))
 
     @cached_property
