@@ -82,3 +82,5 @@ LEGEND: Mapping[str, str] = {
     "gain1": "the gain of the first layer norm, and so on",
     "shift1": "the shift of the first layer norm, and so on",
 }
+LAST = ("Output of the layer", "The result of the last block: what the next layer starts from.")
+"""Name and reason of the output of a layer."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import sympy as sp
 
-from symattn.derivation import algorithmnames, layernames, linearnames, positionnames, weightnames
+from symattn.derivation import algorithmnames, latentnames, layernames, linearnames, positionnames, weightnames
 from symattn.program import Statement, conjuncts, name_of, reads
 from symattn.readings.typesetting.letters import TENSORS, upright
 
@@ -92,7 +92,7 @@ TABLE: Mapping[str, Naming] = {
         "Gradient of the embedding table",
         "A word's row collects the gradients of all its positions.",
     ),
-    **{name: Naming(*row) for name, row in layernames.TABLE.items()},
+    **{name: Naming(*row) for part in (latentnames, layernames) for name, row in part.TABLE.items()},
     **{name: Naming(*row) for name, row in positionnames.TABLE.items()},
     **{name: Naming(*row) for name, row in weightnames.TABLE.items()},
     **{name: Naming(*row) for name, row in algorithmnames.TABLE.items()},
@@ -100,6 +100,7 @@ TABLE: Mapping[str, Naming] = {
 }
 SOFTMAX_BACKWARD = "The softmax passes the gradient on in proportion to P, minus what the row shares."
 INPUTS: Mapping[str, str] = {
+    **latentnames.INPUTS,
     **layernames.INPUTS,
     **positionnames.INPUTS,
     **weightnames.INPUTS,
@@ -120,6 +121,7 @@ INPUTS: Mapping[str, str] = {
     "p": "dropout rate",
 }
 LEGEND: Mapping[str, str] = {
+    **latentnames.LEGEND,
     **layernames.LEGEND,
     **positionnames.LEGEND,
     **weightnames.LEGEND,
@@ -172,6 +174,10 @@ def row_of(name: str) -> Naming | None:
 
 def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tuple[str, str]:
     """Name and reason of the step of a statement; ``followed`` asks for the singular, ``parameters`` are the definition's."""
+    if s.name == "Y" and not {"O", "Ylin"} & s.needs:
+        return layernames.LAST
+    if s.name == "R" and "Rlat" in s.needs:
+        return TABLE["R"].many, latentnames.SCORES
     if (row := row_of(s.name)) is not None:
         reason = positionnames.reason_of_scores(s) if row is TABLE["R"] else row.reason
         if s.name in ("P", "P2", "O", "Og") and not s.over:
@@ -182,7 +188,7 @@ def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tu
             return naming_of_gradient(s.name[1:].rstrip("'"), parameters), _reason(s, "gradient")
         inner, _, through = s.name[1:].partition("_")
         if through and inner in {*TABLE, *INPUTS, *parameters}:
-            share = "before its factor" if through == "sum" else f"the share through {through}"
+            share = "before its factor" if through == "sum" else f"the share through {through.removesuffix('lin')}"
             return f"{naming_of_gradient(inner, parameters)}: {share}", _reason(s, "share")
         return naming_of_gradient(s.name[1:]), _reason(s, "gradient")
     if CHOICE.fullmatch(s.name):

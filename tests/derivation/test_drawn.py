@@ -55,7 +55,7 @@ def test_what_the_file_gives_is_kept():
 
 def test_from_words_to_next_word_probabilities():
     d = Definition(start="tokens", causal="top-left", heads=2, output_projection=True, next_word=True)
-    example = example_of(d, 5, tokens="the cat sat on the".split(), vocabulary=["mat"], sizes={"dmodel": 4})
+    example = example_of(d, 5, tokens=["the", "cat", "sat", "on", "the"], vocabulary=["mat"], sizes={"dmodel": 4})
     derivation = derive(None, example)
     names = [step.tensors[-1] for step in derivation.steps]
     assert names == ["X", "Q", "K", "V", "R", "S", "P", "O", "Y", "logits", "Pw"]

@@ -134,6 +134,18 @@ TENSORS: Mapping[str, str] = {
     "bff1": "b_1",
     "bff2": "b_2",
     **{x + k: rf"{tex}_{k}" for x, tex in (("sd", r"\sigma"), ("gain", "g"), ("shift", "s")) for k in "123"},
+    "Lat": r"C_{\mathrm{KV}}",
+    "LatQ": "C_Q",
+    "Qr": "Q_R",
+    "Kr": "K_R",
+    "Qa": r"Q_{\mathrm{lat}}",
+    **{x + y: rf"{x}_{{\mathrm{{{y}}}}}" for x, y in (("O", "lat"), ("R", "lat"), ("R", "rope"))},
+    **{"W" + x: f"W_{{{x}}}" for x in ("UK", "UV", "DKV", "KR", "DQ", "UQ", "QR")},
+    **{
+        f"{x}{name}r": rf"{x}_{{\mathrm{{{sub}}}}}"
+        for x in "QK"
+        for name, sub in (("neg", "a"), ("pos", "b"), ("rest", "rest"), ("turn", "turn"), ("rot", "rot"))
+    },
     "PE": r"\mathrm{PE}",
     "PEsin": r"\mathrm{PE}_{\sin}",
     "PEcos": r"\mathrm{PE}_{\cos}",
