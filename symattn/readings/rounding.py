@@ -33,7 +33,8 @@ is taken; hence ``gamma_r sum |terms|``. Points outside ``where`` contribute exa
 multiply a weight by further exponentials of differences of running maxima; these are monotone, so the differences telescope to
 that of the list and only the error of exp is repeated. A row maximum that the kernel used is ``t = k`` by definition, within the
 radius of what it is a maximum of; that distance is part of ``own``, so all sizes below contain it. A term of a sum whose
-condition rounding errors could turn may be in one of the two sums and not in the other: its size is added. Nothing is linearised. The
+condition rounding errors could turn may be in one of the two sums and not in the other: its size is added. Nothing is
+linearised. The
 steps of a scan are statements one after the other, and a tensor of a scan is exactly 0 beyond its ends.
 
 The evaluation itself is float64: ``own`` follows the same rules with u = 2^-53 for v, every size contains it, and
