@@ -251,13 +251,16 @@ class NormalForm:
                 return None
             conditions |= q
         atoms: dict[sp.Expr, sp.Rational] = {}
-        coefficient = t.coefficient
+        coefficient, names_only = t.coefficient, all(v.is_Symbol for v in table.values())
         for x, p in t.atoms.items():
             y = x.xreplace(table)
+            if not isinstance(x, sp.exp) or names_only:
+                atoms[y] = atoms.get(y, sp.S.Zero) + p
+                continue
             if y.is_number:
                 coefficient *= y**p
                 continue
-            apart = self._exponential(y.args[0], conditions) if isinstance(y, sp.exp) and y != x else []
+            apart = self._exponential(y.args[0], conditions)
             if len(apart) == 1:  # an index in the exponent may have become a sum
                 coefficient *= apart[0].coefficient ** p
                 for z, q in apart[0].atoms.items():
