@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.theorems import algorithms, gradients, jacobian, linear, merging, scaling, softmax, symmetry
+from symattn.theorems import algorithms, gradients, jacobian, linear, merging, positions, scaling, softmax, symmetry
 from symattn.theorems.theorem import Theorem
 
 __all__ = ["FAMILIES", "THEOREMS", "get", "names"]
@@ -19,6 +19,7 @@ FAMILIES: Mapping[str, tuple[Theorem, ...]] = {
     "Scores and temperature": scaling.ROWS,
     "Gradients": gradients.ROWS,
     "Symmetry": symmetry.ROWS,
+    "Positions": positions.ROWS,
     "Algorithms and formulas": merging.ROWS,
     "Programs of kernels": algorithms.ROWS,
     "Linear attention": linear.ROWS,

@@ -166,8 +166,9 @@ ROWS = (
     Theorem(
         "temperature-limits",
         "Cold: uniform over the greatest scores; hot: uniform",
-        "With k keys that share the greatest score and r the sum of exp(-beta g_j) of the others, g_j > 0 below: 1/k - r/k^2 <= "
-        "p <= 1/k for those, p_j <= exp(-beta g_j)/k for the others, and r -> 0 as beta -> oo; as beta -> 0 all weights tend to 1/n.",
+        "With k keys that share the greatest score and r the sum of exp(-beta g_j) of the others, g_j > 0 below: "
+        "1/k - r/k^2 <= p <= 1/k for those, p_j <= exp(-beta g_j)/k for the others, and r -> 0 as beta -> oo; as beta -> 0 all "
+        "weights tend to 1/n.",
         r"\lim_{\beta\to\infty}\operatorname{softmax}(\beta s)_j = \frac{[s_j = \max s]}{|\{i : s_i = \max s\}|},\qquad "
         r"\lim_{\beta\to 0}\operatorname{softmax}(\beta s)_j = \frac1n",
         "textbook; the bounds are derived here",
