@@ -47,7 +47,7 @@ def shifted(subject: Subject) -> tuple[Beside, tuple[Statement, ...], Tensor]:
     r = subject.tensor("r", *subject.row)
     old = program[name_of(score)]
     shapes = {name_of(r): tuple(program.dims[a] for a in subject.row)}
-    both = beside(program, [replace(old, target=tensor(old.name + "*", *old.indices), expr=score + r, over=())], shapes=shapes)
+    both = beside(program, [Statement(tensor(old.name + "*", *old.indices), score + r, where=subject.where)], shapes=shapes)
     return both, range_steps(both, r), r
 
 

@@ -92,11 +92,15 @@ def _projections(s: Subject) -> tuple[Claim, ...]:
             s,
             g,
             g["dQ"],
-            Statement(tensor(f"{sign}dS K", *subscripts_of(q)), factor * d_s * k, (s.key_index,)),
+            Statement(tensor(f"{sign}dS K", *subscripts_of(q)), factor * d_s * k, (s.key_index,), where=scaled.where),
             f"dQ = {sign}dS K",
         ),
         _claim(
-            s, g, g["dK"], Statement(tensor(f"{sign}dS^T Q", *subscripts_of(k)), factor * d_s * q, gone), f"dK = {sign}dS^T Q"
+            s,
+            g,
+            g["dK"],
+            Statement(tensor(f"{sign}dS^T Q", *subscripts_of(k)), factor * d_s * q, gone, where=scaled.where),
+            f"dK = {sign}dS^T Q",
         ),
     )
 

@@ -13,7 +13,7 @@ import sympy as sp
 from symattn.adjoint import adjoint
 from symattn.definition import Definition
 from symattn.errors import NotStatedError
-from symattn.indexed import Tensor, name_of, subscripts_of, tensor
+from symattn.indexed import Tensor, integer_symbols, name_of, subscripts_of, tensor
 from symattn.program import Program, Statement
 
 __all__ = ["Subject"]
@@ -112,8 +112,9 @@ class Subject:
 
     @cached_property
     def where(self) -> sp.Basic:
-        """Which keys a query may see."""
-        return self.statement(name_of(self.score)).where
+        """Which keys a query may see: the conditions of the scores, without those on what they are summed over."""
+        s = self.statement(name_of(self.score))
+        return sp.And(*[c for c in s.conditions if not integer_symbols(c) & set(s.over)])
 
     @cached_property
     def group(self) -> tuple[sp.Symbol, ...]:

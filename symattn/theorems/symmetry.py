@@ -121,7 +121,7 @@ def _gauge(s: Subject) -> tuple[Claim, ...]:
 
 def _masked_everywhere(s: Subject) -> bool:
     """Whether every statement that reads keys and values for a query is restricted by the mask."""
-    mask = set(s.statement(name_of(s.score)).conditions)
+    mask = set(conjuncts(s.where))
     return all(mask <= set(t.conditions) for t in _readers(s))
 
 
@@ -134,10 +134,24 @@ def _of_keys(s: Subject, t: Statement) -> list[Tensor]:
     return [x for x in t.reads if s.key_index in subscripts_of(x) and s.query_index not in subscripts_of(x)]
 
 
+def _rows_mix(s: Subject) -> bool:
+    """Whether a row is computed from other rows: then keys that a query may not see reach it through them."""
+    i = s.query_index
+    for t in s.plain:
+        for x in t.reads:
+            if name_of(x) in s.plain and i in s.plain[name_of(x)].indices:
+                at = dict(zip(s.plain[name_of(x)].indices, subscripts_of(x), strict=True))
+                if at[i] != i:
+                    return True
+    return False
+
+
 def _masked_keys(s: Subject) -> tuple[Claim, ...]:
     """Row by row, what is masked out is replaced by anything: row ``i`` has keys and values of its own in the copy."""
     if s.where == sp.true:
         raise NotStatedError("every query sees every key")
+    if _rows_mix(s):
+        raise NotStatedError("a query reads the scores of other queries, so no row has keys of its own")
     i, kept_where = s.query_index, conjuncts(s.where)
     extra: list[Statement] = []
     table: dict[sp.Basic, Tensor] = {}
