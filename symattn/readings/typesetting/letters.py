@@ -99,9 +99,12 @@ class Letter:
     def tex(self, batch: str = "", indices: str = "", raised: str = "") -> str:
         """The letter with batch indices in a superscript, ``raised`` (a transpose) behind them, and indices as subscripts."""
         top = (f"({batch})" if batch else "") + raised
+        letter = self.prefix + self.base
+        if top and letter.endswith("'"):  # a prime is a superscript already
+            letter = f"{{{letter}}}"
         if not self.sub:
-            return self.prefix + self.base + script("^", top) + script("_", indices)
-        core = self.prefix + self.base + script("_", self.sub) + script("^", top)
+            return letter + script("^", top) + script("_", indices)
+        core = letter + script("_", self.sub) + script("^", top)
         return f"({core}){script('_', indices)}" if indices else core
 
 
