@@ -79,9 +79,10 @@ def _needed(s: Statement, waiting: Sequence[Statement]) -> list[Statement]:
 def computable(program: Program, given: set[str]) -> Program:
     """The statements whose inputs all have numbers, as a program of their own."""
     known, kept = set(given), []
-    for s in program:
-        if s.needs <= known:
-            kept.append(s)
-            known.add(s.name)
+    for group in program.groups():  # a scan reads itself at earlier steps
+        own = {s.name for s in group}
+        if {n for s in group for n in s.needs} - own <= known:
+            kept += group
+            known |= own
     names = {s.name for s in kept}
     return program.with_statements([replace(s) for s in kept], outputs=[o for o in program.outputs if o in names])
