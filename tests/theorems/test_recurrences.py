@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 import sympy as sp
 
+from symattn.adjoint import adjoint
 from symattn.definition import Definition
 from symattn.errors import ProgramError
 from symattn.indexed import index, tensor
 from symattn.program import Program, Statement
 from symattn.theorems.claim import PROVED, REFUTED
+from symattn.theorems.duality import prove_duality
 from symattn.theorems.recurrences import Same, prove_same
 from symattn.theorems.trials import first_difference
 
@@ -160,6 +162,31 @@ def test_a_fault_in_the_parallel_list_is_refuted_too():
     wrong = planted(right, "Gamma", lambda s: replace(s, where=s.where.xreplace({sp.Le(T, I): sp.Lt(T, I)})))
     assert prove_same(wrong, program("recurrent", decay="step")).verdict == REFUTED
     assert first_difference(right, right) is None
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "fields"),
+    [
+        ("parallel", {"delta": True, "decay": "step"}),
+        ("recurrent", {"delta": True, "decay": "channel", "initial_state": True}),
+        ("recurrent", {"normalized": True, "feature": "elu", "decay": "head"}),
+        ("chunked", {}),
+        pytest.param("chunked", {"decay": "step", "decay_space": "log"}, marks=pytest.mark.slow),
+        pytest.param("chunked", {"delta": True, "decay": "step"}, marks=pytest.mark.slow),
+    ],
+)
+def test_the_gradient_of_every_evaluation_is_proved_for_all_sizes(evaluation, fields):
+    assert prove_duality(program(evaluation, **fields))
+
+
+@pytest.mark.parametrize("name", ["dSt", "dK", "dBt"])
+def test_a_wrong_gradient_of_a_recurrence_is_not_proved(name):
+    p = program("recurrent", delta=True)
+    good = adjoint(p)
+    assert name in good
+    wrong = good.with_statements(replace(s, expr=-s.expr) if s.name == name else s for s in good)
+    assert prove_duality(p, gradient=good)
+    assert not prove_duality(p, gradient=wrong)
 
 
 def test_other_inputs_are_refused():
