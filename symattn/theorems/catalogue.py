@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.theorems import algorithms, gradients, jacobian, linear, merging, positions, scaling, softmax, symmetry
+from symattn.theorems import algorithms, gradients, jacobian, latent, linear, merging, positions, scaling, softmax, symmetry
 from symattn.theorems.theorem import Theorem
 
 __all__ = ["FAMILIES", "THEOREMS", "get", "names"]
@@ -23,6 +23,7 @@ FAMILIES: Mapping[str, tuple[Theorem, ...]] = {
     "Algorithms and formulas": merging.ROWS,
     "Programs of kernels": algorithms.ROWS,
     "Linear attention": linear.ROWS,
+    "Latent attention": latent.ROWS,
 }
 """Family -> its theorems, in the order in which they are shown."""
 
