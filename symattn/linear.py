@@ -64,7 +64,7 @@ def record_linear(d: Definition) -> dict[str, str]:
         words["delta"] = (
             "beta times (v - k state), the state as it is after its decay" if d.delta else "no: v is written as it is"
         )
-        words["initial_state"] = "given" if d.initial_state else "zero"
+        words["state"] = f"{'given' if d.initial_state else 'zero'} before the first step"
     return words
 
 

@@ -41,7 +41,8 @@ def first_difference(program: Program, other: Program, seed: int = 0) -> Counter
             continue
         for a, b in zip(program.outputs, other.outputs, strict=True):
             for at in np.ndindex(left[a].shape):
-                if abs(sp.N(left[a][at] - right[b][at], 40)) > _SEEN:
+                gap = sp.N(left[a][at] - right[b][at], 40)
+                if gap.is_finite and abs(gap) > _SEEN:
                     named = {str(k): int(v) for k, v in sizes.items()}
                     place = f"{a}[{', '.join(map(str, at))}]"
                     return Counterexample(

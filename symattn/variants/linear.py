@@ -12,7 +12,7 @@ ROWS = (
         "products of features take the place of exponentials, so that all keys fit into one state",
         {"form": "linear", "feature": "elu", "normalized": True},
         "arXiv 2006.16236, section 3.2",
-        (Reduction("linear-attention", "the sums taken over the keys first", fields={"evaluation": "recurrent"}),),
+        (Reduction("linear-attention", "the keys are summed first", fields={"evaluation": "recurrent"}),),
     ),
     Variant(
         "causal-linear-attention",
@@ -20,8 +20,8 @@ ROWS = (
         {"form": "linear", "causal": True, "feature": "elu", "normalized": True},
         "arXiv 2006.16236, section 3.3",
         (
-            Reduction("causal-linear-attention", "step by step", fields={"evaluation": "recurrent"}),
-            Reduction("causal-linear-attention", "in chunks of 2", fields={"evaluation": "chunked", "block": 2}),
+            Reduction("causal-linear-attention", "evaluated step by step", fields={"evaluation": "recurrent"}),
+            Reduction("causal-linear-attention", "evaluated in chunks of 2", fields={"evaluation": "chunked", "block": 2}),
         ),
     ),
     Variant(
@@ -36,8 +36,8 @@ ROWS = (
         {"form": "linear", "causal": True, "decay": "retention", "heads": 2},
         "arXiv 2307.08621, section 2",
         (
-            Reduction("retention", "step by step", fields={"evaluation": "recurrent"}),
-            Reduction("retention", "in chunks of 2", fields={"evaluation": "chunked", "block": 2}),
+            Reduction("retention", "evaluated step by step", fields={"evaluation": "recurrent"}),
+            Reduction("retention", "evaluated in chunks of 2", fields={"evaluation": "chunked", "block": 2}),
         ),
     ),
     Variant(
@@ -54,7 +54,7 @@ ROWS = (
         "arXiv 2405.21060 (Mamba-2)",
         (
             Reduction("unnormalised-linear-attention", "decay = 1", inputs={"Al": "1"}),
-            Reduction("scalar-gated-linear-attention", "in chunks of 2", fields={"evaluation": "chunked", "block": 2}),
+            Reduction("scalar-gated-linear-attention", "evaluated in chunks of 2", fields={"evaluation": "chunked", "block": 2}),
         ),
     ),
     Variant(
@@ -64,7 +64,7 @@ ROWS = (
         "arXiv 2312.06635, section 4",
         (
             Reduction("unnormalised-linear-attention", "decay = 1", inputs={"Ac": "1"}),
-            Reduction("gated-linear-attention", "step by step", fields={"evaluation": "recurrent"}),
+            Reduction("gated-linear-attention", "evaluated step by step", fields={"evaluation": "recurrent"}),
         ),
     ),
     Variant(
@@ -73,8 +73,8 @@ ROWS = (
         {**_CAUSAL, "delta": True},
         "arXiv 2102.11174, section 4.2; arXiv 2406.06484, section 2.2",
         (
-            Reduction("delta-rule", "step by step", fields={"evaluation": "recurrent"}),
-            Reduction("delta-rule", "in chunks of 2, by the WY form", fields={"evaluation": "chunked", "block": 2}),
+            Reduction("delta-rule", "evaluated step by step", fields={"evaluation": "recurrent"}),
+            Reduction("delta-rule", "evaluated in chunks of 2, by the WY form", fields={"evaluation": "chunked", "block": 2}),
         ),
     ),
     Variant(
@@ -84,7 +84,7 @@ ROWS = (
         "arXiv 2412.06464, section 3.1",
         (
             Reduction("delta-rule", "decay = 1", inputs={"Al": "1"}),
-            Reduction("gated-delta-rule", "in chunks of 2", fields={"evaluation": "chunked", "block": 2}),
+            Reduction("gated-delta-rule", "evaluated in chunks of 2", fields={"evaluation": "chunked", "block": 2}),
         ),
     ),
     Variant(
