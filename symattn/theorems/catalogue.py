@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.theorems import algorithms, gradients, jacobian, latent, linear, merging, positions, scaling, softmax, symmetry
+from symattn.theorems import algorithms, gradients, jacobian, latent, linear, merging, positions, scaling, softmax, sparse, symmetry
 from symattn.theorems.theorem import Theorem
 
 __all__ = ["FAMILIES", "THEOREMS", "get", "names"]
 
 FAMILIES: Mapping[str, tuple[Theorem, ...]] = {
-    "Softmax": (*softmax.ROWS, *jacobian.ROWS),
+    "Softmax": (*softmax.ROWS, *jacobian.ROWS, *sparse.ROWS),
     "Scores and temperature": scaling.ROWS,
     "Gradients": gradients.ROWS,
     "Symmetry": symmetry.ROWS,
