@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.theorems import algorithms, gradients, jacobian, latent, linear, merging, positions, scaling, softmax, sparse, symmetry
+from symattn.theorems import (
+    algorithms,
+    gradients,
+    jacobian,
+    latent,
+    linear,
+    merging,
+    positions,
+    scaling,
+    softmax,
+    sparse,
+    symmetry,
+)
 from symattn.theorems.theorem import Theorem
 
 __all__ = ["FAMILIES", "THEOREMS", "get", "names"]
