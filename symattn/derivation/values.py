@@ -188,9 +188,10 @@ class Numbers:
         return decided(enclosure, digits, f"{name}[{self.style.counted(index)}]")
 
     def enclosures(self, bits: int) -> dict[str, Any]:
-        """Every tensor of the program as balls."""
+        """Every tensor of the program as balls; a row maximum that is shown is the maximum, and no number near it."""
         if bits not in self._balls:
-            self._balls[bits] = balls.evaluate(self.program, self.arrays, sizes=self.sizes, bits=bits)
+            shown = self.program.with_statements(replace(s, range_only=False) for s in self.program)
+            self._balls[bits] = balls.evaluate(shown, self.arrays, sizes=self.sizes, bits=bits)
         return self._balls[bits]
 
     def rounded(self, node: Node) -> Rounded:
