@@ -366,7 +366,7 @@ ROWS = (
         r"\sum_j dV_j = \sum_i dO_i",
         "by the rows of P",
         _value_total,
-        (WEIGHTS_SUM_TO_ONE,),
+        (OUTPUT_IS_WEIGHTED_SUM, WEIGHTS_SUM_TO_ONE),
         ANY_MASK,
         {"sink": True},
     ),

@@ -15,6 +15,7 @@ from symattn.program import Program, Statement
 from symattn.theorems.claim import Claim, Equal
 from symattn.theorems.conditions import (
     AFFINE_IN_KEYS,
+    OUTPUT_IS_WEIGHTED_SUM,
     SHIFT_INVARIANT,
     THROUGH_THE_PRODUCT,
     WEIGHTS_SUM_TO_ONE,
@@ -321,7 +322,7 @@ ROWS = (
         r"O_i \in \operatorname{conv}\{V_j\}",
         "definition",
         _hull,
-        (WEIGHTS_SUM_TO_ONE,),
+        (OUTPUT_IS_WEIGHTED_SUM, WEIGHTS_SUM_TO_ONE),
         ANY_MASK,
         {"sink": True},
     ),
