@@ -1,4 +1,4 @@
-"""Theorems about positions: a rotation makes scores relative and keeps lengths; a shift of sinusoidal positions is a rotation.
+"""Theorems about positions: rotations are relative and keep lengths, sinusoidal positions shift by a rotation, ALiBi's sign.
 
 Each is an identity of sines and cosines in the two channels of a pair, which are read from the statements of the definition: it
 holds for every pair, and so for any number of channels.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from symattn.errors import NotStatedError
-from symattn.indexed import name_of, reads
+from symattn.indexed import name_of, reads, subscripts_of
 from symattn.program import Program
 from symattn.theorems.claim import Claim
 from symattn.theorems.scalar import Scalar
@@ -196,6 +196,23 @@ def _waves(e: sp.Expr, p: sp.Symbol, position: sp.Symbol) -> sp.Expr:
     return e.xreplace(table)
 
 
+# ---------------------------------------------------------------- linear biases
+def _linear_bias(s: Subject) -> tuple[Claim, ...]:
+    """What is added to the score of a key t steps before its query, read from the statement of the scores."""
+    z = s.plain[name_of(s.score)]
+    bias = z.expr.xreplace({x: sp.S.Zero for x in reads(z.expr) if s.key_index in subscripts_of(x)})
+    slopes = reads(bias)
+    if len(slopes) != 1 or not bias.has(s.key_index) or z.over:
+        raise NotStatedError("no bias of a slope and a distance is added to the scores")
+    (slope,) = slopes
+    symbol, back = sp.Symbol("slope", real=True), sp.Symbol("t", nonnegative=True)
+    own, far = (bias.xreplace({slope: symbol, s.key_index: AT_Q - x, s.query_index: AT_Q}) for x in (sp.S.Zero, back))
+    return (
+        Scalar(own, sp.S.Zero, "the query's own key gets no bias"),
+        Scalar(far, -symbol * back, "a key t steps back gets -slope t: the opposite sign would favour what is far"),
+    )
+
+
 _SCALED = {"rope_frequencies": "10000**(-2*p/r)/factor", "rope_amplitude": "log(4)/10 + 1"}
 
 ROWS = (
@@ -229,5 +246,15 @@ ROWS = (
         _sinusoidal,
         (),
         {"start": "tokens", "positions": "sinusoidal"},
+    ),
+    Theorem(
+        "alibi-sign",
+        "ALiBi: a key t steps back loses slope times t",
+        "The bias is -slope (i - j) for the keys j <= i: with a slope above 0 farther keys get less, the own one nothing.",
+        r"Z_{ij} = S_{ij} - m\,(i-j),\qquad j \le i",
+        "arXiv 2108.12409, section 3",
+        _linear_bias,
+        (),
+        {"heads": 4, "causal": "top-left", "alibi": True},
     ),
 )

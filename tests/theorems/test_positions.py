@@ -98,6 +98,26 @@ def test_a_wrong_encoding_is_refuted(change):
     assert REFUTED in [d.verdict for _, d in found]
 
 
+# ---------------------------------------------------------------- linear biases
+@pytest.mark.parametrize(
+    "fields", [{}, {"alibi_slopes": "power"}, {"alibi_slopes": "interleaved"}, {"alibi_distance": "absolute"}], ids=str
+)
+def test_the_sign_of_alibi(fields):
+    d = Definition(heads=4, causal="top-left", alibi=True, **fields)
+    found = prove_theorem(THEOREMS["alibi-sign"], d)
+    assert (found.verdict, found.scope) == (PROVED, "all sizes")
+    assert prove_theorem(THEOREMS["alibi-sign"], Definition(causal="top-left")).verdict == NOT_APPLICABLE
+
+
+def test_the_opposite_sign_of_alibi_is_refuted():
+    home = THEOREMS["alibi-sign"].definition()
+    score = Subject(home).plain["S"].target
+    for change in (lambda e: 2 * score - e, lambda e: e + sp.IndexedBase("slope")[sp.Symbol("h", integer=True)]):
+        found = [d for _, d in decisions("alibi-sign", home, ("Z", change))]
+        assert REFUTED in [d.verdict for d in found], found
+        assert all(d.counterexample.left != d.counterexample.right for d in found if d.verdict == REFUTED)
+
+
 # ---------------------------------------------------------------- the same by complex numbers
 def turned(x, positions, theta):
     """Pairs (c, c + d/2) as complex numbers, times exp(i position theta)."""
