@@ -157,6 +157,23 @@ def step(name: str, a: Box) -> Box:
     return finish(value, np.where(a.own == 0, 0.0, jump), jump, None, 0.0, 0.0, a.nonneg, rescalings=a.rescalings)
 
 
+def general_power(a: Box, b: Box, unit: Unit, error: float) -> Box:
+    """``x^y``, both computed: on a box of positive bases the corners hold the extremes; elsewhere numbers must be exact."""
+    a, b = settled(a, unit), settled(b, unit)
+    value = np.asarray(np.power(a.value, b.value))
+    own = _corners(a.value, a.own, b.value, b.own) + OWN_FUNCTION * np.abs(value)
+    bound = _corners(a.value, a.own + a.bound, b.value, b.own + b.bound)
+    marks = {"rescalings": max(a.rescalings, b.rescalings)}
+    return finish(value, own, bound, None, error, unit.tiny, bool(np.all(a.value - a.own - a.bound >= 0)), **marks)
+
+
+def _corners(x: Array, dx: Array, y: Array, dy: Array) -> Array:
+    """How far apart the values of ``x^y`` on a box are: 0 on a point, without bound where x may be 0 or less."""
+    found = [np.power(np.maximum(x + p * dx, 0.0), y + q * dy) for p in (-1, 1) for q in (-1, 1)]
+    spread = (reduce(np.maximum, found) - reduce(np.minimum, found)) * (1 + 2.0**-48) + 2.0**-50 * np.abs(found[0])
+    return np.where((dx == 0) & (dy == 0), 0.0, np.where(x - dx > 0, spread, np.inf))
+
+
 def power(a: Box, p: sp.Expr, unit: Unit, error: float) -> Box:
     """``x^p`` for a number p."""
     return integer_power(a, int(p), unit) if p.is_Integer else real_power(a, p, unit, error)

@@ -76,6 +76,8 @@ class Terms:
             return self._exponential(e)
         if isinstance(e, sp.Pow) and e.exp.is_number:
             return fn.power(self.box(e.base), e.exp, self.unit, self._error("power"))
+        if isinstance(e, sp.Pow):
+            return fn.general_power(self.box(e.base), self.box(e.exp), self.unit, self._error("power"))
         if isinstance(e, sp.Piecewise):
             return self._piecewise(e)
         return self._function(e)

@@ -23,7 +23,7 @@ def dyadic(e: Any) -> dict[str, Any]:
     for n, x in e.inputs.items():
         a = np.asarray(x)
         if n in e.program.discrete:
-            found[n] = a
+            found[n] = a.astype(np.int64)
         else:
             found[n] = np.vectorize(float, otypes=[np.float64])(a).astype(np.float32)
     return found
