@@ -31,7 +31,7 @@ class Entry:
     definition
         The fields that are not at their default, as they are typed.
     formulas
-        Name of the step and its formula, in matrix form where it reduces to one.
+        Name of the step and a formula of it, in indices.
     conventions
         In words, without those that the variant does not have.
     reads, gives
@@ -81,9 +81,9 @@ def entry(name: str) -> Entry:
     """
     row = variants.get(name)
     definition = row.definition
-    derivation = derive(definition, lse=False)
+    derivation = derive(definition, form="index")
     program = definition.program(batch=True)
-    formulas = tuple((s.name, s.formulas[-1]) for s in derivation.steps if s.formulas)
+    formulas = tuple((s.name, f) for s in derivation.steps for f in s.index)
     return Entry(
         name=name,
         family=variants.family_of(name),
@@ -184,8 +184,9 @@ def page(family: str) -> str:
 
 def _section(e: Entry) -> list[str]:
     out = [f"## {e.name}", "", f"{e.idea[0].upper()}{e.idea[1:]}.".replace("*", r"\*"), ""]
-    for step, f in e.formulas:
-        out += [f"{step}:", "", "$$", f.markdown, "$$", ""]
+    for k, (step, f) in enumerate(e.formulas):
+        first = k == 0 or e.formulas[k - 1][0] != step
+        out += [*([f"{step}:", ""] if first else []), "$$", f.markdown, "$$", ""]
     plain = Definition().conventions()
     own = {k: v for k, v in e.conventions.items() if plain.get(k) != v}
     out += [f"- Definition: `{e.definition}`"]
