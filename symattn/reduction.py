@@ -101,11 +101,11 @@ class Reduction:
         for pattern, n, where in self.form.ranges:
             if n != size:
                 continue
-            of_size = lambda a, e: a in dims and (e is a or (e in dims and dims[e] == dims[a]))
-            for m in match(pattern, y, {}, lambda a, e: e in dims and of_size(a, e)):
+            for m in match(pattern, y, {}, lambda a, e: a in dims and e in dims and dims[e] == dims[a]):
                 need = self.form.normal(sp.And(*[q.xreplace(m) for q in where]))
                 # the read is in range at some value of the other indices of its conditions
-                if need is not None and next(match_all([*need], [*conditions], {a: a for a in m.values()}, of_size), None):
+                fits = lambda a, e: a in dims and (e is a or (e in dims and dims[e] == dims[a]))
+                if need is not None and next(match_all([*need], [*conditions], {a: a for a in m.values()}, fits), None):
                     return True
         return False
 

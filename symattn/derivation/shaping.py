@@ -78,7 +78,8 @@ def _needed(s: Statement, waiting: Sequence[Statement]) -> list[Statement]:
 
 def computable(program: Program, given: set[str]) -> Program:
     """The statements whose inputs all have numbers, as a program of their own."""
-    known, kept = set(given), []
+    known = set(given)
+    kept: list[Statement] = []
     for group in program.groups():  # a scan reads itself at earlier steps
         own = {s.name for s in group}
         if {n for s in group for n in s.needs} - own <= known:
