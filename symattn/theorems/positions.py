@@ -14,10 +14,10 @@ import sympy as sp
 from symattn.errors import NotStatedError
 from symattn.indexed import name_of, reads, subscripts_of
 from symattn.program import Program
-from symattn.theorems.claim import Claim
+from symattn.theorems.claim import PROVED, Claim
 from symattn.theorems.scalar import Scalar
 from symattn.theorems.subject import Subject
-from symattn.theorems.theorem import Theorem
+from symattn.theorems.theorem import Condition, Theorem
 from symattn.theorems.turns import FIRST, LATER, Entries, same_frequencies
 
 __all__ = ["ROWS"]
@@ -202,7 +202,7 @@ def _linear_bias(s: Subject) -> tuple[Claim, ...]:
     z = s.plain[name_of(s.score)]
     bias = z.expr.xreplace({x: sp.S.Zero for x in reads(z.expr) if s.key_index in subscripts_of(x)})
     slopes = reads(bias)
-    if len(slopes) != 1 or not bias.has(s.key_index) or z.over:
+    if len(slopes) != 1 or z.over or s.key_index not in bias.xreplace({slopes[0]: sp.S.One}).free_symbols:
         raise NotStatedError("no bias of a slope and a distance is added to the scores")
     (slope,) = slopes
     symbol, back = sp.Symbol("slope", real=True), sp.Symbol("t", nonnegative=True)
@@ -212,6 +212,10 @@ def _linear_bias(s: Subject) -> tuple[Claim, ...]:
         Scalar(far, -symbol * back, "a key t steps back gets -slope t: the opposite sign would favour what is far"),
     )
 
+
+FALLING = Condition(
+    "the bias falls by the slope with every step", lambda s: all(c.decide().verdict == PROVED for c in _linear_bias(s))
+)
 
 _SCALED = {"rope_frequencies": "10000**(-2*p/r)/factor", "rope_amplitude": "log(4)/10 + 1"}
 
@@ -254,7 +258,7 @@ ROWS = (
         r"Z_{ij} = S_{ij} - m\,(i-j),\qquad j \le i",
         "arXiv 2108.12409, section 3",
         _linear_bias,
-        (),
+        (FALLING,),
         {"heads": 4, "causal": "top-left", "alibi": True},
     ),
 )

@@ -17,6 +17,7 @@ from symattn.theorems.claim import PROVED, REFUTED
 from symattn.theorems.proving import prove_theorem
 from symattn.theorems.subject import Subject
 from symattn.theorems.theorem import NOT_APPLICABLE
+from symattn.variants import CATALOGUE
 from tests.theorems.byhand import value
 
 ROWS = ("softmax-jacobian", "jacobian-null", "jacobian-psd", "jacobian-norm")
@@ -58,6 +59,11 @@ def test_it_is_told_from_the_program_for_which_definitions_it_holds(name, fields
 
 def test_weights_of_another_normalizer_do_not_move_with_the_row_either():
     assert prove_theorem(THEOREMS["jacobian-null"], Definition(normalizer="sparsemax")).verdict == PROVED
+
+
+def test_it_is_asked_of_linear_attention_too():
+    d = Definition.of(**CATALOGUE["linear-attention"].fields)
+    assert prove_theorem(THEOREMS["jacobian-null"], d).verdict == NOT_APPLICABLE
 
 
 P, there = T("P", *sp.symbols("i j", integer=True)), {sp.Symbol("j", integer=True): sp.Symbol("j2", integer=True)}

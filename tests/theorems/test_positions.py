@@ -118,6 +118,17 @@ def test_the_opposite_sign_of_alibi_is_refuted():
         assert all(d.counterexample.left != d.counterexample.right for d in found if d.verdict == REFUTED)
 
 
+def test_another_bias_is_told_from_its_program():
+    """A table of biases is no slope; the opposite sign does not meet the condition."""
+    assert prove_theorem(THEOREMS["alibi-sign"], Definition.of(**{v.name: v for v in POSITIONS}["bucket-bias"].fields)).reason
+    s = Subject(THEOREMS["alibi-sign"].definition())
+    (condition,) = THEOREMS["alibi-sign"].needs
+    assert condition.holds(s)
+    z, score = s.plain["Z"], s.plain["S"].target
+    s.__dict__["plain"] = s.plain.with_statements([replace(t, expr=2 * score - z.expr) if t is z else t for t in s.plain])
+    assert not condition.holds(s)
+
+
 # ---------------------------------------------------------------- the same by complex numbers
 def turned(x, positions, theta):
     """Pairs (c, c + d/2) as complex numbers, times exp(i position theta)."""
