@@ -62,7 +62,8 @@ def prove_theorem(theorem: Theorem, definition: Definition | None = None) -> Res
     if all(d.verdict in (PROVED, TESTED) for d in decisions):
         return found(TESTED, decisions=tuple(decisions))
     if failing:
-        return found(NOT_APPLICABLE, reason=f"{why_not}; no counterexample at small sizes")
+        unproved = "; ".join(f"it is not proved that {text}" for text in failing)
+        return found(NOT_APPLICABLE, reason=f"{unproved}; no counterexample at small sizes")
     unsettled = next(d for d in decisions if d.verdict == OPEN)
     return found(OPEN, decisions=tuple(decisions), reason=unsettled.method)
 
