@@ -305,9 +305,10 @@ class Definition:
         """
         from symattn import forms
 
-        if forms.sources_of(self):
+        if forms.sources_of(self) or "start" in forms.get(self.form).implies:
             return self
-        return self.replace(start="qkv", cross=False, output_projection=False, positions=None, next_word=False)
+        plain = {"start": "qkv", "cross": False, "output_projection": False, "projection_bias": False}
+        return self.replace(**plain, positions=None, next_word=False)
 
     @property
     def without_tiles(self) -> Self:

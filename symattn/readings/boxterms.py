@@ -271,6 +271,16 @@ def doubtful(masks: Sequence[Mask], free: Axes, over: Axes, known: Known) -> Arr
     return np.asarray(found.any(axis=tuple(range(len(free), len(axes)))))
 
 
+def there_or_zero(b: Box, inside: Box, where: Array | None) -> Box:
+    """The box where rounding errors could turn a condition: the true and the computed value are each 0 or in ``inside``."""
+    if where is None:
+        return b
+    reach = np.abs(inside.value) + (inside.own + inside.bound)
+    reach = np.where(np.isnan(reach), np.inf, reach) * bx.UP
+    bound, own = (np.where(where, reach, x) for x in (b.bound, b.own))
+    return replace(b, bound=bound, own=own, low=np.where(where, 0.0, b.low))
+
+
 def unknown(b: Box, where: Array | None) -> Box:
     """The box without a bound where something is in doubt."""
     if where is None:

@@ -60,7 +60,7 @@ from symattn.program import Program, Statement, integer_symbols, name_of, reads
 from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box, Unit
 from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, gamma, sum_of_products
-from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, unknown
+from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, there_or_zero, unknown
 from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.steps import at_step, place_of, walk
 from symattn.readings.subscripts import Subscripts, is_position
@@ -195,9 +195,10 @@ class _Reading:
         b = self._spread(b, s.indices)
         masks = masks_of(self.known, free, domain)
         keep = combined(masks, s.indices, self.known)
+        doubt, inside = doubtful(masks, s.indices, (), self.known), b
         if keep is not None:
             b = bx.select(keep, b, -np.inf if s.over and s.reduce == "max" else 1.0 if s.over and s.reduce == "prod" else 0.0)
-        b = unknown(b, doubtful(masks, s.indices, (), self.known))
+        b = unknown(b, doubt) if s.over and s.reduce != "sum" else there_or_zero(b, inside, doubt)
         return self._gauge(s, b) if s.range_only else self._store(s, b)
 
     def scanned(self, group: tuple[Statement, ...]) -> None:

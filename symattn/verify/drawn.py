@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from symattn.verify.inputs import Shape
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
-FURTHER = (4, 6, 5, 8)
+FURTHER = (4, 6, 8, 10)
 """Sizes that the command line has no letter for, in the order of their names: even where a rotation may want pairs."""
+
+WEIGHTS = {"tok": "bp", "Emb": "", "X": "bia", "C": "bju", "WQ": "Hac", "WK": "Kuc", "WV": "Kue", "WO": "Hef"}
+"""Sources that make query, key and value, and their axes (``a`` or ``u`` is the width of what is projected)."""
 
 
 def with_heads(definition: Definition, shape: Shape) -> Definition:
@@ -69,7 +72,7 @@ def drawn(definition: Definition, shape: Shape, letters: Iterable[str], r: np.ra
         if letter in program.shapes:
             row = BY_LETTER[letter]
             extent = tuple(int(n.xreplace(numbers)) for n in program.shapes[letter])
-            found[row.field] = axes.back(_numbers(row, extent, sizes, r, draw), row.axes)
+            found[row.field] = axes.back(_numbers(row, extent, sizes, r, draw), WEIGHTS.get(letter, row.axes))
     return found
 
 
@@ -97,9 +100,10 @@ def further(definition: Definition) -> tuple[str, ...]:
 def from_scratch(definition: Definition, shape: Shape, r: np.random.Generator, draw: Draw) -> dict[str, Array]:
     """All arrays of a form that starts from other tensors than query, key and value, incoming gradients among them."""
     d = with_heads(definition, shape)
-    own = forms.sources_of(definition)
-    found = drawn(definition, shape, (*own, *(x for x in further(definition))), r, draw)
     program = d.program(batch=True)
+    own = forms.sources_of(definition)
+    letters = (*own, *(n for n in program.inputs if n in WEIGHTS and n not in own), *further(definition))
+    found = drawn(definition, shape, letters, r, draw)
     sizes = {x: sp.Integer(n) for x, n in ((x, sizes_of(program, shape)[str(x)]) for x in program.sizes)}
     heads, kv_heads = d.head_counts
     axes = Axes(heads, kv_heads, True, d.grouping == "tiled")

@@ -16,7 +16,7 @@ from symattn import formats, forms
 from symattn.definition import Definition
 from symattn.errors import ShapeError
 from symattn.grammar import arrays_of
-from symattn.indexed import index
+from symattn.indexed import index, name_of, reads
 from symattn.intake import Array
 from symattn.readcheck import affine_in
 from symattn.verify import drawn
@@ -87,6 +87,8 @@ class Kind:
     draw: Callable[[np.random.Generator, tuple[int, ...]], Array] = _normal
     change: Callable[[dict[str, Array]], None] = lambda fields: None
     applies: Callable[[Call], bool] = lambda call: True
+    ties: bool = False
+    """Whether numbers in it are equal on purpose, so that a choice by their order is open."""
     anywhere: bool = False
     """Whether it is meant for forms too that do not start from query, key and value."""
 
@@ -151,9 +153,20 @@ def reads_visible_keys_only(d: Definition) -> bool:
     return "R" in program
 
 
+def chooses(d: Definition) -> bool:
+    """Whether a value is kept or not by the sign of a computed one, as a ReLU does.
+
+    >>> chooses(Definition()), chooses(Definition(form="encoder-layer"))
+    (False, True)
+    """
+    program = d.program()
+    made = {s.name for s in program}
+    return any(name_of(x) in made for s in program if not s.over for c in s.conditions for x in reads(c))
+
+
 def starts_elsewhere(d: Definition) -> bool:
     """Whether a definition starts from other tensors than query, key and value."""
-    return bool(forms.sources_of(d))
+    return bool(forms.sources_of(d)) or d.start != "qkv"
 
 
 _WIDE, _TALL = Shape(2, 6, 3, 5, 7, 6, 6), Shape(2, 6, 3, 7, 5, 6, 6)
@@ -164,7 +177,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("normal", _WIDE, "N(0,1), fewer queries than keys", anywhere=True),
     Kind("tall", _TALL, "N(0,1), more queries than keys: bottom-right causal rows without keys", anywhere=True),
     Kind("large", _WIDE, "queries times 8: a softcap saturates, one key takes a row", change=_large),
-    Kind("integers", _TALL, "integers from -2 to 2: ties and exact results", draw=_integers, anywhere=True),
+    Kind("integers", _TALL, "integers from -2 to 2: ties and exact results", draw=_integers, anywhere=True, ties=True),
     Kind("deep", replace(_WIDE, m=9), "all scores near -200: a padded or missing key would take the row", change=_deep),
     Kind(
         "abyss",
@@ -291,7 +304,7 @@ def cases_for(definition: Definition, dtype: str, seed: int, shape: Shape | None
         When the definition's heads contradict the shape.
     """
     found, refused = {}, {}
-    for kind in (k for k in KINDS if k.anywhere or not starts_elsewhere(definition)):
+    for kind in (k for k in KINDS if not starts_elsewhere(definition) or (k.anywhere and not (k.ties and chooses(definition)))):
         s = shape or fitted(definition, kind.shape)
         _check(definition, s)
         fields = fields_for(definition, s, dtype, seed, kind)

@@ -336,7 +336,7 @@ def test_float32_values_of_random_programs_stay_within_the_bound(data):
         assert (found[s.name].low[finite] <= np.abs(low[s.name][finite])).all(), s
 
 
-def test_an_edge_that_a_kernel_may_cross_has_no_bound_and_a_sum_is_off_by_the_term_at_most():
+def test_where_a_kernel_may_cross_an_edge_it_is_off_by_the_term_at_most():
     y = T("y", i)
     p = Program(
         (
@@ -350,7 +350,7 @@ def test_an_edge_that_a_kernel_may_cross_has_no_bound_and_a_sum_is_off_by_the_te
     safe = rounding.evaluate(p, {"x": np.float32([1, 2])}, arithmetic.get("eager-fp32"))
     assert safe["z"].value.tolist() == [0, 4] and safe["z"].bound[0] == 0 and safe["s"].bound < 1e-6
     near = rounding.evaluate(p, {"x": np.float32([1, np.sqrt(2)])}, arithmetic.get("eager-fp32"))
-    assert near["z"].bound.tolist() == [0, np.inf] and 2 <= near["s"].bound < 2.00001
+    assert near["z"].bound[0] == 0 and 2 <= near["z"].bound[1] < 2.00001 and 2 <= near["s"].bound < 2.00001
 
 
 def test_exact_arithmetic_costs_nothing():

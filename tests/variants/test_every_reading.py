@@ -83,4 +83,8 @@ def test_verify_passes_the_definitions_own_reading(name: str) -> None:
     heads = definition.heads or 2
     shape = f"1,{heads},{definition.kv_heads or heads},4,4,4"
     report = verify("numpy:naive", definition, dtype="float32", backward=True, shape=shape)
-    assert report.verdict == "pass", [(c.case, t.name, t.verdict) for c in report.cases for t in c.tensors if t.verdict != "pass"]
+    wrong = [(c.case, t.name, t.verdict) for c in report.cases for t in c.tensors if t.verdict == "fail"]
+    assert report.verdict in ("pass", "inconclusive") and not wrong
+    # where the arithmetic promises nothing - choices between equal scores, scores of -60000 - nothing is shown
+    assert all(t.comparison.unbounded for c in report.cases for t in c.tensors if t.verdict == "inconclusive")
+    assert all(t.verdict == "pass" for c in report.cases if c.case == "normal" for t in c.tensors)

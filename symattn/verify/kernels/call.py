@@ -21,6 +21,8 @@ from symattn.intake import Array
 
 SIZE_LETTERS = {"b": "B", "H": "H", "K": "HKV", "i": "N", "j": "M", "c": "D", "e": "DV"}
 """Axis -> letter of the command line, in the order in which sizes are shown."""
+PROJECTED = ("tok", "Emb", "X", "C", "WQ", "WK", "WV", "WO")
+"""What a definition may start from that makes query, key and value itself."""
 BY_FIELD = {row.field: row for row in reversed(ROWS)}
 DECLARED_FIELDS = frozenset(row.field for row in DECLARED)
 
@@ -58,8 +60,13 @@ class Call:
     @property
     def sources(self) -> tuple[str, ...]:
         """The fields that the definition starts from: ``query key value``, or those of its form."""
-        own = forms.sources_of(self.definition)
-        return tuple(BY_LETTER[letter].field for letter in own) if own else ("query", "key", "value")
+        d = self.definition
+        if own := forms.sources_of(d):
+            return tuple(BY_LETTER[letter].field for letter in own)
+        if d.start == "qkv":
+            return ("query", "key", "value")
+        read = d.program(batch=True).inputs
+        return tuple(BY_LETTER[letter].field for letter in PROJECTED if letter in read)
 
     @property
     def dtype(self) -> np.dtype[Any]:

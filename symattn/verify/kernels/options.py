@@ -46,7 +46,7 @@ def options(call: Call) -> dict[str, Any]:
     d, fields = call.definition, call.fields
     found: dict[str, Any] = dict(call.others)
     if "query" not in call.sources:
-        return {name: fields[name] for name in call.sources} | found
+        return {name: a for name, a in fields.items() if not name.startswith("grad_")}
     if d.attn_mask is not None:
         found["attn_mask"] = call.spread("attn_mask", d.mask_axes)
     if d.causal is not None:
