@@ -50,8 +50,7 @@ def words(d: Definition) -> dict[str, str]:
         blocks = "self-attention, " + ("cross attention on the memory, " if d.form == "decoder-layer" else "") + "feed-forward"
         found["layer"] = blocks + ", each with a residual"
         found["layer_norm"] = (
-            ("after each residual" if d.layer_norm == "post" else "before each block, none at the end")
-            + f"; variance over dmodel (not dmodel - 1), {d.layer_norm_eps} added under the root"
-        )
+            "after each residual" if d.layer_norm == "post" else "before each block, none at the end"
+        ) + f"; variance over dmodel (not dmodel - 1), {d.layer_norm_eps} added under the root"
         found["activation"] = {"relu": "relu, its derivative 0 at 0", "gelu": "gelu with the error function"}[d.activation]
     return found

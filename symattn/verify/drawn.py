@@ -87,7 +87,8 @@ def _numbers(row: Field, shape: tuple[int, ...], sizes: dict[str, int], r: np.ra
         return r.integers(1, 16, size=shape) / 16
     if row.kind == "positive":
         return r.integers(4, 13, size=shape) / 8
-    return draw(r, shape)
+    # weights as they are at the start of training: what they make has the size of what they are applied to
+    return draw(r, shape) / 4 if row.letter.startswith("W") else draw(r, shape)
 
 
 def further(definition: Definition) -> tuple[str, ...]:

@@ -278,7 +278,7 @@ def _marked(kernel: Kernel, call: Call, t: TensorReport, case: str) -> TensorRep
 def remarks(cases: list[CaseReport], definition: Definition, *, backward: bool) -> list[str]:
     """What a reader should know about the strength of a run."""
     found = []
-    if definition.start != "qkv":
+    if definition.start != definition.core.start:
         found.append("judged on given query, key and value: projections and embeddings of the definition are not the kernel's")
     if definition.lse and not any(t.name == "lse" for c in cases for t in c.tensors):
         found.append("the kernel gives no log-sum-exp: an error that a whole row shares shows less in the output alone")
