@@ -49,6 +49,16 @@ OPTIONAL = frozenset(
         "rope_dim",
         "rope_frequencies",
     }
-    | {"rope_amplitude", "rope_offset", "qk_norm", "qk_norm_eps", "relative", "relative_clip", "head_mixing", "multi_token", "decay"}
+    | {
+        "rope_amplitude",
+        "rope_offset",
+        "qk_norm",
+        "qk_norm_eps",
+        "relative",
+        "relative_clip",
+        "head_mixing",
+        "multi_token",
+        "decay",
+    }
 )
 """The fields that may be absent (None)."""

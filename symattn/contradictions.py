@@ -88,7 +88,9 @@ def check_parameters(d: Definition) -> None:
                 f"{name!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
             )
     for name in d.arrays.keys() & d.params.keys():
-        raise DefinitionError(f"{name} is read by subscript, {name}[{', '.join(d.arrays[name])}]: give it as an array, not in params")
+        raise DefinitionError(
+            f"{name} is read by subscript, {name}[{', '.join(d.arrays[name])}]: give it as an array, not in params"
+        )
     if len({*d.arrays}) < sum(len(arrays_of(e)) for e in (d.score, d.mask) if e is not None):
         both = {n for n in arrays_of(d.score) if arrays_of(d.mask).get(n, d.arrays[n]) != arrays_of(d.score)[n]}
         if both:
@@ -102,7 +104,8 @@ def check_parameters(d: Definition) -> None:
                     f"parameter {name} has {len(value)} values, one per head, and there are {d.head_counts[0]} heads"
                 )
             if name in (d.softcap, d.prefix, d.dropout_p) or any(
-                e is not None and name in parameters_of(e) for e in (d.scale, d.feature if not isinstance(d.feature, str) else None)
+                e is not None and name in parameters_of(e)
+                for e in (d.scale, d.feature if not isinstance(d.feature, str) else None)
             ):
                 raise DefinitionError(f"parameter {name} is one number, not one per head")
     if isinstance(d.softcap, str) and isinstance(d.params.get(d.softcap), Fraction) and d.params[d.softcap] <= 0:

@@ -265,7 +265,13 @@ def record(d: Definition) -> dict[str, str]:
         "sink": "a logit per head in the denominator; no value row; included in LSE" if d.sink else "none",
         "dropout": "none" if not d.dropout else f"given keep-mask; kept weights times 1/(1 - {d.dropout_p or 'p'})",
         "empty_row": _empty(d),
-        "lse": "there is none" if not has_lse(d) else "not an output" if not d.lse else "natural logarithm" if d.lse_base == "e" else "base 2",
+        "lse": "there is none"
+        if not has_lse(d)
+        else "not an output"
+        if not d.lse
+        else "natural logarithm"
+        if d.lse_base == "e"
+        else "base 2",
     }
     words |= weights_in_words(d)
     words |= record_linear(d)

@@ -20,7 +20,11 @@ from symattn.readings.latex import Style as Typesetting
 FRACTION = r"\frac"
 SUM, PRODUCT, POWER, ATOM = range(4)
 SPECIAL = {"nan": (r"\mathrm{NaN}", "NaN"), "oo": (r"\infty", "∞"), "-oo": (r"-\infty", "-∞")}
-LATEX_NAMES = {name: "\\" + name for name in ("log", "tanh", "sin", "cos")} | {"Max": r"\max", "Min": r"\min", "sigmoid": r"\sigma"}
+LATEX_NAMES = {name: "\\" + name for name in ("log", "tanh", "sin", "cos")} | {
+    "Max": r"\max",
+    "Min": r"\min",
+    "sigmoid": r"\sigma",
+}
 RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 TEXT_NAMES = {"Max": "max", "Min": "min", "sigmoid": "σ"}
 FENCES = {

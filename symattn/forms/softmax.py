@@ -18,10 +18,8 @@ def build(b: Builder) -> tuple[str, ...]:
     """Sources, scores, weights, values: the outputs ``O`` (``Y`` after W_O) and, where asked, ``L`` and the next word."""
     context_width(b)
     sources(b)
-    if b.d.algorithm in (None, "paged"):
-        out = weighted_sum(b, dropped(b, attention_map(b)))
-    else:
-        out = algorithms.attended(b)
+    plain = b.d.algorithm in (None, "paged")
+    out = weighted_sum(b, dropped(b, attention_map(b))) if plain else algorithms.attended(b)
     out = gated(b, normed(b, out))
     log_sum_exp(b)
     out = projected(b, out)

@@ -48,8 +48,8 @@ def write_truth(
         midpoints and radii are decimal text, the radius rounded up and with it everything that the text of the midpoint leaves
         out; with one the midpoint is an array of the format, and the radius (float64) bounds its distance from the exact value.
     gradient
-        Gradients too, for the ``grad_out`` (and ``grad_lse``) of the file. Directions in the file (``tangent_query`` ...) give the
-        tangents, and with gradients the Hessian-vector products.
+        Gradients too, for the ``grad_out`` (and ``grad_lse``) of the file. Directions in the file (``tangent_query`` ...) give
+        the tangents, and with gradients the Hessian-vector products.
     layout
         ``"bhsd"`` or ``"bshd"``.
 

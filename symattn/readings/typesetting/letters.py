@@ -172,7 +172,11 @@ TENSORS: Mapping[str, str] = {
     "CK": r"\mathcal{C}_K",
     "SK": r"\mathcal{S}_K",
     **{x + name: rf"{x}_{{\mathrm{{{sub}}}}}" for x in "QK" for name, sub in (("neg", "a"), ("pos", "b"))},
-    **{x + sub: rf"{x}_{{\mathrm{{{sub}}}}}" for x in "QK" for sub in "turn rest rot n s sum mean sq norm".split()},
+    **{
+        x + sub: rf"{x}_{{\mathrm{{{sub}}}}}"
+        for x in "QK"
+        for sub in ["turn", "rest", "rot", "n", "s", "sum", "mean", "sq", "norm"]
+    },
     "Qw": "Q_W",
     "Qu": r"Q_{\mathrm{u}}",
     "Qv": r"Q_{\mathrm{v}}",
