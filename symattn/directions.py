@@ -69,7 +69,7 @@ def check_directions(definition: Definition, names: Iterable[str]) -> None:
     >>> check_directions(Definition(), ["tangent_query"])
     >>> check_directions(Definition(), ["tangent_qery"])
     Traceback (most recent call last):
-    symattn.errors.UnknownNameError: no field is called 'tangent_qery'. Did you mean 'tangent_query', ...?
+    symattn.errors.UnknownNameError: no direction is called 'tangent_qery'. Did you mean 'tangent_query', ...?
     """
     program = definition.program(batch=True)
     known = moving(program, definition.parameters)
