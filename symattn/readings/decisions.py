@@ -164,7 +164,7 @@ def _states(
 @lru_cache(maxsize=8)
 def _logical(numbers: Namespace) -> Namespace:
     """The functions of a number type with comparisons that give states."""
-    known = numbers.functions
+    known: dict[str, Any] = dict(numbers.functions)
 
     def comparison(name: str) -> Callable[[Any, Any], int]:
         test = known[name]
