@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from symattn import variants
+
 IN_CI = os.environ.get("CI") == "true"
 
 
@@ -30,3 +32,12 @@ def require_program(name: str) -> str:
             pytest.fail(f"{name} must be installed in CI")
         pytest.skip(f"{name} is not installed")
     return found
+
+
+FAST = {n for f in variants.families() for n in [n for n in variants.names() if variants.family_of(n) == f][:2]}
+"""Two rows of each family of the catalogue, for every run."""
+
+
+def rows(*without: str) -> list[object]:
+    """The names of the catalogue as parameters of a test: a few for every run, the others for the slow one."""
+    return [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in variants.names() if n not in without]

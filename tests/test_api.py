@@ -15,6 +15,7 @@ from symattn.errors import DefinitionError, GrammarError, InputValueError, Shape
 from symattn.fields import field_of, public_fields
 from symattn.numbers import exact_number
 from symattn.truth.fields import check_outputs, with_gradient
+from tests.support import rows
 
 RNG = np.random.default_rng(5)
 Q, K, V, G = (RNG.normal(size=(2, h, n, d)) for h, n, d in ((4, 3, 5), (2, 6, 5), (2, 6, 4), (4, 3, 4)))
@@ -184,7 +185,7 @@ def test_a_wrong_output_is_answered_with_field_names_only():
     assert not {"grad_l", "grad_E"} & set(re.findall("'(.*?)'", str(caught.value)))
 
 
-@pytest.mark.parametrize("name", variants.names())
+@pytest.mark.parametrize("name", rows())
 def test_every_output_that_exists_is_allowed_before_there_are_arrays(name):
     """What the bound program with its gradient defines under a field name passes the check, with batch and heads too."""
     d = variants.get(name).definition

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from symattn import variants
 from symattn.derivation import shipped
 from symattn_cli.app import app
+from tests.support import rows
 
 
 def run(*words: str) -> Result:
@@ -53,7 +54,7 @@ def test_flags_go_over_the_example_and_the_variant() -> None:
     assert "param t=1/3" in run("--score", "t*s", "--param", "t=1/3").stdout
 
 
-@pytest.mark.parametrize("name", variants.names())
+@pytest.mark.parametrize("name", rows())
 def test_every_variant(name: str) -> None:
     result = run(name)
     assert result.exit_code == 0 and result.stdout.startswith(name + "\n") and "Context vectors" in result.stdout

@@ -4,8 +4,8 @@ import pytest
 
 from symattn.derivation.unicodemath import unicode_math
 from symattn.errors import InputValueError
-from symattn.variants import CATALOGUE
-from tests.derivation.cases import variants
+from tests.derivation.cases import variant
+from tests.support import rows
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ def test_what_is_not_understood_is_an_error(latex: str) -> None:
         unicode_math(latex)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", rows())
 def test_every_formula_of_every_variant_has_a_text(name: str) -> None:
-    for s in variants()[name].steps:
+    for s in variant(name).steps:
         for f in s.formulas:
             for latex in (f.latex, f.markdown):
                 shown = unicode_math(latex)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -18,8 +17,9 @@ from symattn.presentation.rules import RULES, Rule
 from symattn.program import Program, Statement, indices, size
 from symattn.program import tensor as T
 from symattn.theorems.duality import prove_duality, prove_equal_gradients
-from symattn.variants import get, names
+from symattn.variants import get
 from tests.presentation.cases import DEFINITIONS, listed
+from tests.support import rows
 
 WANTED = {
     "plain": """
@@ -132,14 +132,11 @@ def test_the_list_is_proved_as_a_whole_by_another_prover(name: str) -> None:
     assert prove_duality(program, gradient=presented.program)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", rows())
 @pytest.mark.parametrize("batch", [False, True])
-def test_every_variant_of_the_catalogue_in_two_seconds(name: str, batch: bool) -> None:
+def test_every_variant_of_the_catalogue(name: str, batch: bool) -> None:
     program = get(name).definition.program(batch=batch)
-    gradient = adjoint(program)
-    start = time.process_time()
-    presented = present(program, gradient)
-    assert time.process_time() - start < (2 if len(program) < 25 else 15)  # a whole layer has blocks of its own
+    presented = present(program, adjoint(program))
     assert presented.proved
     tops = {s.name for s in program if s.range_only}  # a softmax has a row maximum, and its exponentials read it
     assert "D" in presented.program or not tops

@@ -17,6 +17,7 @@ from symattn.program import tensor as T
 from symattn.theorems.duality import prove_duality, prove_equal_gradients
 from symattn.variants import CATALOGUE
 from tests.programs import ATTENTION, CASES, DIMS, attention, c, e, i, j
+from tests.support import rows
 
 
 def flipped(program: Program, name: str) -> Program:
@@ -145,7 +146,7 @@ def test_the_presented_gradient_of_every_field_and_its_flipped_signs(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(CATALOGUE))
+@pytest.mark.parametrize("name", rows())
 def test_the_presented_gradient_of_every_variant_and_its_flipped_signs(name):
     check_presented(CATALOGUE[name].definition.program())
 

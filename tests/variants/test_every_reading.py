@@ -13,6 +13,7 @@ from symattn.readings import balls, rounding
 from symattn.readings import mpmath as high
 from symattn.readings import numpy as floats
 from symattn.verify.judge import verify
+from tests.support import rows
 from tests.tiny import MP
 from tests.variants.entries import entry
 
@@ -29,7 +30,7 @@ def dyadic(e: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", variants.names())
+@pytest.mark.parametrize("name", rows())
 def test_the_readings_agree(name: str) -> None:
     e = entry(name, seed=5)
     given = dyadic(e)
@@ -71,11 +72,7 @@ def _ball(x: Any) -> tuple[str, str]:
     return x.mid().str(60, radius=False), x.rad().str(20, radius=False)
 
 
-FIRST = {next(n for n in variants.names() if variants.family_of(n) == f) for f in variants.families()}
-"""One row of each family, for every run; the others are slow together."""
-
-
-@pytest.mark.parametrize("name", [n if n in FIRST else pytest.param(n, marks=pytest.mark.slow) for n in variants.names()])
+@pytest.mark.parametrize("name", rows())
 def test_verify_passes_the_definitions_own_reading(name: str) -> None:
     definition = variants.get(name).definition
     numbers = {p: "3" if p == definition.prefix else "1/2" for p in definition.unbound if p not in definition.arrays}

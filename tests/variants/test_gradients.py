@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from symattn import variants
 from symattn.readings import exact, mpmath
 from tests import unroll
+from tests.support import rows
 from tests.variants.entries import DEEP, Entry, entry
 
 
@@ -39,7 +39,7 @@ def unrolled_slope(e: Entry, n: str) -> Any:
     return loss(e, unroll.run(e.forward, given, {t: sp.S.Zero}, e.sizes)).diff(t).xreplace({t: sp.S.Zero})
 
 
-@pytest.mark.parametrize("name", [name for name in variants.names() if name not in DEEP])
+@pytest.mark.parametrize("name", rows(*DEEP))
 def test_gradient_is_sympys_derivative_of_the_unrolled_expression(name: str) -> None:
     e = entry(name)
     found = exact.evaluate(e.program, e.inputs, sizes=e.sizes)
@@ -51,7 +51,7 @@ def test_gradient_is_sympys_derivative_of_the_unrolled_expression(name: str) -> 
 H = sp.Rational(1, 10**20)
 
 
-@pytest.mark.parametrize("name", variants.names())
+@pytest.mark.parametrize("name", rows())
 def test_gradient_agrees_with_central_differences(name: str) -> None:
     e = entry(name, seed=1)
     digits = {"digits": 80}

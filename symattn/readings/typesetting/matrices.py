@@ -78,7 +78,8 @@ class Env:
 
 def _callable(arguments: Sequence[sp.Dummy], e: sp.Basic) -> Callable[..., Array]:
     """A NumPy function of dummy symbols; no name that a user chose reaches the code."""
-    return sp.lambdify(list(arguments), e, [{"erf": np.vectorize(math.erf, otypes=[float])}, "numpy"])
+    own = {"erf": np.vectorize(math.erf, otypes=[float]), "sigmoid": lambda x: 1 / (1 + np.exp(-x))}
+    return sp.lambdify(list(arguments), e, [own, "numpy"])
 
 
 Values = Callable[[Env], Array]
