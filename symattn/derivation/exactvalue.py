@@ -290,6 +290,14 @@ _AT_RATIONAL = {
     ("erf", 0): ZERO,
     ("sigmoid", 0): rational(Fraction(1, 2)),
     ("sin", 0): ZERO,
+    ("cos", 0): ONE,
+    ("tan", 0): ZERO,
+    ("sinh", 0): ZERO,
+    ("cosh", 0): ONE,
+    ("asin", 0): ZERO,
+    ("atan", 0): ZERO,
+    ("asinh", 0): ZERO,
+    ("atanh", 0): ZERO,
 }
 
 

@@ -109,9 +109,9 @@ class Numbers:
             return self.words[VOCABULARY].index(self.words["i"][self.follow])
         return self.follow if self.follow < self.sheet.extent(axis) and words in self.words else None
 
-    def axis_key(self, axis: sp.Symbol, size: sp.Expr) -> str:
-        """Under which key the words at the positions of an axis are kept."""
-        return VOCABULARY if str(size) == "vocab" else axis.name
+    def axis_key(self, axis: sp.Expr, size: sp.Expr) -> str:
+        """Under which key the words at the positions of an axis are kept; "" for one that is read at a computed place."""
+        return VOCABULARY if str(size) == "vocab" else axis.name if axis.is_Symbol else ""
 
     def free_axes(self, s: Statement) -> list[sp.Symbol]:
         """The indices that run through the line of elements whose work is shown."""
@@ -261,7 +261,7 @@ class Numbers:
         words = self.axis_words(name)[len(leading) :]
         row_words, column_words = words if len(words) == 2 else [(), *words] if words else [(), ()]
         along = self.axes(name)[-2] if len(shape) == 2 else None
-        queries = along is not None and along.name in (self.query.name, "p", "u")
+        queries = along is not None and along.is_Symbol and along.name in (self.query.name, "p", "u")
         followed = self.followed(along) if queries and along in self.program.dims else self.follow if queries else None
         return Grid(
             name,
@@ -282,8 +282,8 @@ class Numbers:
         keys = [self.axis_key(a, n) for a, n in zip(self.axes(name), sizes, strict=True)]
         return [self.words.get(k, ()) for k in keys]
 
-    def axes(self, name: str) -> tuple[sp.Symbol, ...]:
-        """The indices of a tensor: those of its statement, or those by which an input is first read."""
+    def axes(self, name: str) -> tuple[sp.Expr, ...]:
+        """The indices of a tensor: those of its statement, or the subscripts, such as ``2*c + 1``, by which an input is first read."""
         if name in self.program:
             return self.program[name].indices
         found = (x for s in self.program for e in (s.expr, s.where) for x in all_reads(e) if name_of(x) == name)
