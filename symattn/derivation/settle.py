@@ -2,7 +2,9 @@
 
 ``dS_1 + dS_2`` may be 0 although both are irrational; no number of digits shows that. A rational number that an enclosure
 suggests is proved by arithmetic in a field of fractions: exponentials are powers of one generator for each direction of their
-exponents, roots obey ``r*r == n``, every other function value is a symbol of its own. What is proved there holds for the numbers.
+exponents, roots obey ``r*r == n``, the sine and the cosine of an angle have squares that add up to 1 (so a rotated query meets a
+key at its own position as if neither were rotated), every other function value is a symbol of its own. What is proved there holds
+for the numbers.
 """
 
 from __future__ import annotations
@@ -68,13 +70,17 @@ class _Proof:
         self.collect(value)
         self.power = _powers(self.steps)
         names = list(dict.fromkeys(name for name, _ in self.power.values()))
+        angles = [(g, ev.Call("cos", g.args)) for g in self.opaque if isinstance(g, ev.Call) and g.name == "sin"]
+        self.angles = [(sine, cosine) for sine, cosine in angles if cosine in self.opaque]
         count = len(self.opaque) + len(self.roots) + len(names)
-        if not 0 < count <= MOST_SYMBOLS:
+        if not 0 < count <= MOST_SYMBOLS + len(self.angles):
             raise _TooLarge
         self.field, *symbols = field(",".join(f"x{k}" for k in range(count)), QQ)
         self.symbol: dict[object, Any] = dict(
             zip([*self.opaque, *(ev.Root(n) for n in self.roots), *names], symbols, strict=True)
         )
+        self.vanishing = [self.symbol[ev.Root(n)].numer ** 2 - n for n in self.roots]
+        self.vanishing += [sum(self.symbol[g].numer ** 2 for g in pair) - 1 for pair in self.angles]
         self.done: dict[ev.Ref, Any] = {}
 
     # --- what occurs
@@ -128,14 +134,13 @@ class _Proof:
         return self.symbol[g]
 
     def reduced(self, x: Any) -> Any:
-        """A fraction with every square of a root replaced by the number under it."""
-        for n in self.roots:
-            r = self.symbol[ev.Root(n)].numer
-            over, under = (_without_squares(p, r, n) for p in (x.numer, x.denom))
-            if not under:
-                raise _TooLarge
-            x = self.field(over) / self.field(under)
-        return x
+        """A fraction without squares of roots and of one of the sine and the cosine of an angle."""
+        if not self.vanishing:
+            return x
+        over, under = (_remainder(p, self.vanishing) for p in (x.numer, x.denom))
+        if not under:
+            raise _TooLarge
+        return self.field(over) / self.field(under)
 
     def is_equal(self, target: Fraction) -> bool:
         return not self.of(self.value) - self.field(QQ(target.numerator, target.denominator))
@@ -155,8 +160,9 @@ def _powers(steps: dict[Direction, set[Fraction]]) -> dict[tuple[Direction, Frac
     return found
 
 
-def _without_squares(p: PolyElement, r: PolyElement, n: int) -> PolyElement:
-    return p.rem([r**2 - n]) if p else p
+def _remainder(p: PolyElement, vanishing: list[PolyElement]) -> PolyElement:
+    """What is left of a polynomial; the relations have leading terms without a common symbol, so the order does not matter."""
+    return p.rem(vanishing) if p else p
 
 
 def _common(coefficients: Iterable[Fraction]) -> Fraction:

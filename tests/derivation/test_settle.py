@@ -48,3 +48,26 @@ def test_roots_obey_their_equation() -> None:
 def test_a_guess_needs_a_narrow_enclosure() -> None:
     assert guess(Fraction(1, 3), Fraction(1, 2**50)) is None
     assert guess(Fraction(1, 3) + Fraction(1, 2**220), Fraction(1, 2**200)) == Fraction(1, 3)
+
+
+def test_squares_of_sine_and_cosine_add_up_to_one() -> None:
+    def rotated(angle: ev.Exact, way: int) -> ev.Exact:
+        """The product of the vectors (3, way*1/2) and (1, 2), each turned by the angle."""
+        c, s = ev.call("cos", angle), ev.call("sin", angle)
+        half, two = ev.rational(Fraction(way, 2)), ev.rational(2)
+        q = [ev.add(ev.multiply(ev.rational(3), c), ev.negate(ev.multiply(half, s)))]
+        q += [ev.add(ev.multiply(ev.rational(3), s), ev.multiply(half, c))]
+        k = [ev.add(c, ev.negate(ev.multiply(two, s))), ev.add(s, ev.multiply(two, c))]
+        return ev.add(*(ev.multiply(x, y) for x, y in zip(q, k, strict=True)))
+
+    angle = ev.multiply(ev.rational(2), ev.sqrt(ev.rational(3)))
+    assert equals(rotated(angle, 1), Fraction(4), nothing) and equals(rotated(angle, -1), Fraction(2), nothing)
+    assert not equals(rotated(angle, 1), Fraction(2), nothing)
+    other = ev.call("cos", ev.ONE)
+    apart = ev.add(ev.multiply(other, other), ev.multiply(ev.call("sin", angle), ev.call("sin", angle)))
+    assert not equals(apart, Fraction(1), nothing)  # the cosine and the sine of two angles
+
+
+def test_functions_of_zero_are_exact() -> None:
+    for name, want in {"cos": 1, "sin": 0, "tan": 0, "cosh": 1, "sinh": 0, "exp": 1, "atan": 0}.items():
+        assert ev.call(name, ev.ZERO).rational == want
