@@ -139,11 +139,13 @@ def _lse_gradient(s: Subject) -> tuple[Claim, ...]:
 def _row_dot(s: Subject) -> tuple[Claim, ...]:
     """For the weights that multiply V; and for P, where those are P times a factor that is no weight."""
     w, p = s.multiplying, s.weights
+    if not _scaled(s, w, p):
+        raise NotStatedError(f"what multiplies V is {name_of(w)}, which is made of several weights P")
     g = s.gradient(name_of(w), name_of(p))
     e = subscripts_of(s.out)[-1]
     right = Statement(tensor("rowsum(dO o O)", *s.row), _gradient_of(s.out) * s.out, (e,))
     claims = []
-    for x in dict.fromkeys((w, p) if _scaled(s, w, p) else (w,)):
+    for x in dict.fromkeys((w, p)):
         name = f"rowsum({name_of(x)} o d{name_of(x)})"
         left = Statement(tensor(name, *s.row), x * _gradient_of(x), (s.key_index,))
         claims.append(_claim(s, g, left, right, f"D = {name} = rowsum(dO o O)"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from symattn.definition import Definition
-from symattn.errors import NotDifferentiableError, NotStatedError, ProofError
+from symattn.errors import NotDifferentiableError, NotStatedError, ProofError, SymattnError
 from symattn.theorems.claim import OPEN, PROVED, REFUTED, TESTED, Claim, Counterexample, Decision
 from symattn.theorems.subject import Subject
 from symattn.theorems.theorem import NOT_APPLICABLE, Result, Theorem
@@ -35,6 +35,14 @@ def prove_theorem(theorem: Theorem, definition: Definition | None = None) -> Res
     """
     start = time.perf_counter()
     asked = theorem.definition() if definition is None else definition
+    try:
+        return _proved(theorem, asked, start)
+    except SymattnError as why:  # a copy of the program with something changed cannot be written
+        reason = f"its claim cannot be written for this program: {why}"
+        return Result(theorem, asked, OPEN, reason=reason, seconds=time.perf_counter() - start)
+
+
+def _proved(theorem: Theorem, asked: Definition, start: float) -> Result:
     subject = Subject(asked)
 
     def found(verdict: str, **more: object) -> Result:

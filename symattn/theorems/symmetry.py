@@ -147,12 +147,32 @@ def _rows_mix(s: Subject) -> bool:
     return False
 
 
+def _keys_apart(s: Subject) -> bool:
+    """Whether everything that is read of a key is made of that key alone."""
+    todo = [name_of(x) for t in _readers(s) for x in _of_keys(s, t)]
+    length, seen = s.plain.dims[s.key_index], set(todo)
+    while todo:
+        name = todo.pop()
+        if name not in s.plain:
+            continue
+        t = s.plain[name]
+        if any(s.plain.dims[a] == length for a in t.over) and t.expr.has(sp.Indexed):
+            return False
+        todo += [n for n in t.needs if n not in seen]
+        seen |= t.needs
+    return True
+
+
 def _masked_keys(s: Subject) -> tuple[Claim, ...]:
     """Row by row, what is masked out is replaced by anything: row ``i`` has keys and values of its own in the copy."""
     if s.where == sp.true:
         raise NotStatedError("every query sees every key")
     if _rows_mix(s):
         raise NotStatedError("a query reads the scores of other queries, so no row has keys of its own")
+    if not _keys_apart(s):
+        raise NotStatedError(
+            "what is read of a key is made of other keys too (a mean of the keys), so a masked key reaches every row"
+        )
     i, kept_where = s.query_index, conjuncts(s.where)
     extra: list[Statement] = []
     table: dict[sp.Basic, Tensor] = {}

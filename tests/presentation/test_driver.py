@@ -135,9 +135,12 @@ def test_the_list_is_proved_as_a_whole_by_another_prover(name: str) -> None:
 @pytest.mark.parametrize("name", rows())
 @pytest.mark.parametrize("batch", [False, True])
 def test_every_variant_of_the_catalogue(name: str, batch: bool) -> None:
-    program = get(name).definition.program(batch=batch)
+    definition = get(name).definition
+    program = definition.program(batch=batch)
     presented = present(program, adjoint(program))
     assert presented.proved
+    if definition.without_tiles != definition:
+        return  # tiles rescale by the maxima that they have seen
     tops = {s.name for s in program if s.range_only}  # a softmax has a row maximum, and its exponentials read it
     assert "D" in presented.program or not tops
     assert not any(tops & {name_of(x) for x in reads(e)} for s in presented.derived for e in s.expr.atoms(sp.exp))

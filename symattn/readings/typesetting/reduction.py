@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 
-from symattn.program import Program, Statement, integer_symbols, subscripts_of
+from symattn.program import Program, Statement, integer_symbols, name_of, reads, subscripts_of
 from symattn.readings.typesetting.conditions import condition
 from symattn.readings.typesetting.letters import script
 from symattn.readings.typesetting.matrices import ADDED, ATOM, PRODUCT, Algebra, Form
@@ -82,6 +82,8 @@ class Reduction:
         x = over[0]
         body = self._fit(self.element(e, (*labels, x)), (*labels, x))
         masks = [c for c in s.conditions if integer_symbols(c) & {x}]
+        if not set(masks) <= self._outside(e):
+            raise NoMatrixForm  # a matrix has no entries outside its own mask; what else is left out must be said
         name = r"\max" if not labels else self.printer.style.function("rowmax")
 
         def value(env):  # type: ignore[no-untyped-def]
@@ -91,6 +93,16 @@ class Reduction:
             return np.where(keep, body.value(env), -np.inf).max(-1)
 
         return Form(name + bracket(body.tex), labels, ATOM, value)
+
+    def _outside(self, e: sp.Expr) -> set[sp.Basic]:
+        """The conditions outside which what an expression reads has no entries."""
+        found: set[sp.Basic] = set()
+        for x in reads(e):
+            if name_of(x) in self.program:
+                s = self.program[name_of(x)]
+                table = dict(zip(s.indices, subscripts_of(x), strict=True))
+                found |= {c.xreplace(table) for c in s.conditions}
+        return found
 
     def _indicators(self, conditions: Sequence[sp.Basic], axes: Labels) -> list[Form]:
         """The 0/1 matrices of conditions, one for all conditions on the same indices."""

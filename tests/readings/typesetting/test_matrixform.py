@@ -62,7 +62,7 @@ A = {
     "v": array(j),
     "q": array(j),
     "W3": array(i, j),
-    "Qt": array(c, x),
+    "Qy": array(c, x),
     "F": array(x, j),
     "cap": np.float64(1.7),
     "slope": np.float64(0.3),
@@ -207,9 +207,9 @@ CASES = [
         lambda: (A["P"] * (A["dP"] - A["D"][:, None])).T,
     ),
     (
-        Statement(T("Y", i, j), T("Q", i, c) * T("Qt", c, x) * T("F", x, j), (c, x)),
-        r"Q Q_t F",
-        lambda: A["Q"] @ A["Qt"] @ A["F"],
+        Statement(T("Y", i, j), T("Q", i, c) * T("Qy", c, x) * T("F", x, j), (c, x)),
+        r"Q Q_y F",
+        lambda: A["Q"] @ A["Qy"] @ A["F"],
     ),
     (
         Statement(T("Y", i, j), T("Q", i, c) * T("K", j, c) * S, (c,)),
@@ -262,7 +262,7 @@ LETTERS = {
     "m_0": A["m0"],
     "E_0": A["E0"],
     "P_0": A["P0"],
-    "Q_t": A["Qt"],
+    "Q_t": A["Qy"],
     r"\ell": A["l"],
     r"\gamma": A["cap"],
     r"\mu": A["slope"],
@@ -369,8 +369,12 @@ def test_three_matrices_meeting_in_one_index_do_reduce_where_two_are_summed_firs
 def test_a_masked_statement_is_zero_outside_and_a_masked_maximum_passes_over():
     s = Statement(T("Y", i, j), sp.exp(S), where=KEEP)
     np.testing.assert_allclose(matrix_form(program_of(s), s).value(A), causal * np.exp(A["S"]))
-    s = Statement(T("y", i), S, (j,), "max", where=KEEP)
-    np.testing.assert_allclose(matrix_form(program_of(s), s).value(A), np.where(causal > 0, A["S"], -9).max(1))
+    masked = Statement(T("F", i, j), S, where=KEEP)
+    s = Statement(T("y", i), T("F", i, j), (j,), "max", where=KEEP)
+    form = matrix_form(Program((masked, s), DIMS, ("y",)), s)
+    np.testing.assert_allclose(form.value({**A, "F": A["S"]}), np.where(causal > 0, A["S"], -9).max(1))
+    # a maximum that leaves out entries that its matrix has must say so
+    assert matrix_form(program_of(s), Statement(T("y", i), S, (j,), "max", where=KEEP)) is None
 
 
 def test_a_sum_over_what_is_zero_outside_needs_no_condition():
