@@ -160,7 +160,9 @@ def inputs_of(
     missing = [n for n in program.inputs if n not in given and n not in free]
     if missing:
         wanted = _keys(names[n] for n in missing)
-        raise InputValueError(f"{example.name}: missing: {wanted}; this definition reads {_keys(fields)}")
+        raise InputValueError(
+            f"{example.name}: missing: {wanted}; this definition reads {_keys(fields)}{_remedy(missing, example)}"
+        )
     try:
         sizes = find_sizes(program, {n: a.shape for n, a in given.items()}, known)
         widths = {a.name: n for a, n in sizes.items()}
@@ -168,6 +170,15 @@ def inputs_of(
     except ShapeError as why:
         raise FileFormatError(f"{example.name}: {why}") from why
     return given, sizes
+
+
+def _remedy(missing: Iterable[str], example: Example) -> str:
+    """How to give what is missing although the numbers are drawn."""
+    if example.seed is None:
+        return ""
+    if "tok" in missing:
+        return """. It starts from words: give some with --tokens "the cat sat" (in a file, tokens = ["the", "cat", "sat"])"""
+    return f". It cannot be drawn: give it in a file (--example FILE) that says [weights] seed = {example.seed} for the rest"
 
 
 def _field(name: str, definition: Definition) -> str:

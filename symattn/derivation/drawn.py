@@ -1,8 +1,9 @@
 """Numbers that nobody typed: inputs drawn from a seed, short and exact, so that a derivation can start from words alone.
 
-Every number is a multiple of 1/4. Each tensor has a stream of its own, named after its field (each word's vector after the word),
-so the same seed gives the same numbers whatever else a definition reads. The streams are those of :class:`random.Random` seeded
-with text, which Python keeps from version to version.
+Every real number is a multiple of 1/4; masks, lengths, numbers of documents, pages and buckets are whole, and drawn so that every
+query sees a key where that can be. Words are not drawn. Each tensor has a stream of its own, named after its field (each word's
+vector after the word), so the same seed gives the same numbers whatever else a definition reads. The streams are those of
+:class:`random.Random` seeded with text, which Python keeps from version to version.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ WIDTH = 4
 """The width of the embedding where nothing says it."""
 LARGEST = 64
 """No size that is asked for is beyond this: the numbers are printed."""
+ATTEMPTS = 60
+"""How often whole numbers and masks are drawn anew until every query sees a key."""
 REACH = 4
 """How many quarters the largest number has."""
 
@@ -151,17 +154,95 @@ def fill(example: Example, program: Program, definition: Definition, given: Mapp
     """
     assert example.seed is not None
     known = _sizes(example, program, definition, given)
+    wanted = [name for name in program.inputs if name not in given and _is_drawn(name, definition)]
     found: dict[str, Array] = {}
-    for name in program.inputs:
-        prefix, base = kind_of(name, definition.parameters)
-        if name in given or name in definition.parameters or base not in BY_LETTER or prefix not in ("", "grad_"):
-            continue
-        if name in program.discrete or BY_LETTER[base].kind in ("integer", "boolean"):
-            continue
-        shape = [int(s.xreplace(known)) for s in program.shapes[name]]
-        kind = "real" if prefix else BY_LETTER[base].kind
-        found[name] = numbers(example.seed, field_of(name, definition.parameters), shape, kind)
+    for attempt in range(ATTEMPTS):
+        found = {name: _drawn(example.seed, name, program, definition, known, attempt) for name in wanted}
+        if not {"M", *program.discrete} & found.keys() or _sees(program, {**given, **found}, known):
+            break
     return found
+
+
+def _is_drawn(name: str, definition: Definition) -> bool:
+    """Everything but the numbers of words and directions."""
+    prefix, base = kind_of(name, definition.parameters)
+    return (
+        name in definition.parameters
+        or name in definition.arrays
+        or (base in BY_LETTER and prefix in ("", "grad_") and base != "tok")
+    )
+
+
+def _drawn(
+    seed: int, name: str, program: Program, definition: Definition, known: Mapping[sp.Symbol, sp.Integer], attempt: int
+) -> Array:
+    """One input; whole numbers and masks have other values at every attempt."""
+    shape = [int(s.xreplace(known)) for s in program.shapes[name]]
+    sizes = {str(s): int(n) for s, n in known.items()}
+    own = name in definition.parameters or name in definition.arrays
+    prefix, base = ("", name) if own else kind_of(name, definition.parameters)
+    field = name if own else field_of(name, definition.parameters)
+    again = f"{field}:{attempt}" if attempt else field
+    if prefix:
+        return numbers(seed, field, shape)
+    if base == "page":
+        return permutation(seed, field, shape, int(program.shapes["Kc"][-3].xreplace(known)))
+    if base in ("doc", "doc_q", "doc_k"):
+        return (
+            np.cumsum(integers(seed, "doc", shape, 0, 1), axis=-1, dtype=object) if shape else integers(seed, "doc", shape, 0, 1)
+        )
+    if base == "len" or name == definition.prefix:
+        return integers(seed, again, shape, 1, sizes["m"] if "m" in sizes else sizes["T"] * sizes["Bc"])
+    if base in ("M", "drop"):
+        return np.minimum(integers(seed, again, shape, 0, 2), 1)
+    if own and name in program.discrete:
+        return integers(seed, again, shape, 0, sizes.get("n", 2))
+    if not own and BY_LETTER[base].kind == "integer":
+        return integers(seed, again, shape, 0, sizes.get(BY_LETTER[base].below, 2) - 1)
+    if base == "p" or name == definition.dropout_p:
+        return np.asarray(numbers(seed, field, shape, "positive") / 2, dtype=object)
+    if own:
+        return numbers(seed, field, shape, "real" if name in definition.arrays else "positive")
+    return numbers(seed, field, shape, BY_LETTER[base].kind)
+
+
+def integers(seed: int, name: str, shape: Sequence[int], low: int, high: int) -> Array:
+    """Whole numbers from ``low`` to ``high``.
+
+    >>> integers(1, "key_lengths", (3,), 2, 2).tolist()
+    [Fraction(2, 1), Fraction(2, 1), Fraction(2, 1)]
+    """
+    stream = random.Random(f"{seed}:{name}")  # noqa: S311
+    found = np.empty(tuple(shape), dtype=object)
+    for at in np.ndindex(*shape):
+        found[at] = Fraction(low + math.floor(stream.random() * (high - low + 1)))
+    return found
+
+
+def permutation(seed: int, name: str, shape: Sequence[int], count: int) -> Array:
+    """Different numbers below ``count``, along the last axis again and again; as many as there are.
+
+    >>> sorted(permutation(1, "block_table", (3,), 3).tolist())
+    [Fraction(0, 1), Fraction(1, 1), Fraction(2, 1)]
+    """
+    stream = random.Random(f"{seed}:{name}")  # noqa: S311
+    left: list[int] = []
+    found = np.empty(tuple(shape), dtype=object)
+    for at in np.ndindex(*shape):
+        left = left or list(range(count))
+        found[at] = Fraction(left.pop(math.floor(stream.random() * len(left))))
+    return found
+
+
+def _sees(program: Program, arrays: Mapping[str, Array], known: Mapping[sp.Symbol, sp.Integer]) -> bool:
+    """Whether every query sees a key, where a program has weights."""
+    from symattn.derivation.work import Worksheet
+
+    if "P" not in program:
+        return True
+    sheet = Worksheet(program, arrays, {s: int(n) for s, n in known.items()}, origin=0)
+    *rows, width = sheet.shape("P")
+    return all(any(sheet.defined("P", (*at, j)) for j in range(width)) for at in np.ndindex(*rows))
 
 
 def _sizes(example: Example, program: Program, definition: Definition, given: Mapping[str, Array]) -> dict[sp.Symbol, sp.Integer]:
@@ -182,4 +263,5 @@ def _sizes(example: Example, program: Program, definition: Definition, given: Ma
     each = width // heads if width % heads == 0 else width
     found = {"n": 3, "d": each, "dv": each, "dout": width, "dff": 2 * width, "dmemory": width, "dr": 2, **found}
     found.setdefault("m", found["n"])
+    found.setdefault("pages", found.get("T", 2))
     return {s: sp.Integer(found.get(str(s), 2)) for s in program.sizes}

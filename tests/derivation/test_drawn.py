@@ -10,6 +10,7 @@ import pytest
 from symattn import variants
 from symattn.definition import Definition
 from symattn.derivation import derive
+from symattn.derivation.binding import inputs_of
 from symattn.derivation.drawn import example_of, numbers
 from symattn.derivation.examples import parse
 from symattn.errors import FileFormatError, InputValueError, LimitError
@@ -95,3 +96,41 @@ def test_errors_name_the_file_and_the_key(change, error, says):
     with pytest.raises(error, match=says) as caught:
         derive(example=parse(TOML.replace(b"seed = 1", change), "demo"))
     assert "demo" in str(caught.value)
+
+
+def _drawn_page(name: str, seed: int = 1, **asked: int) -> str:
+    d = variants.get(name).definition
+    words = {"tokens": ["the", "cat"]} if d.start == "tokens" else {}
+    return derive(d, example_of(d, seed, sizes=asked, **words)).to_text()
+
+
+@pytest.mark.parametrize("name", ["concat", "norm-after-rope", "rope", "cosine", "boolean-mask", "document", "dropout", "paged"])
+def test_a_seed_draws_every_input(name):
+    assert "Attention weights" in _drawn_page(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", variants.names())
+def test_a_seed_draws_every_input_of_every_variant(name):
+    assert _drawn_page(name)
+
+
+def test_what_is_drawn_is_what_the_field_may_hold():
+    def of(name: str, **sizes: int) -> dict[str, np.ndarray]:
+        d = variants.get(name).definition
+        found, _ = inputs_of(example_of(d, 3, sizes=sizes), d.program(), d)
+        return found
+
+    assert set(of("boolean-mask", n=6, m=6)["M"].ravel()) == {0, 1}
+    assert of("boolean-mask", n=6, m=6)["M"].any(axis=1).all()
+    documents = of("document", n=8, m=8)
+    assert documents["doc_q"].tolist() == documents["doc_k"].tolist() == sorted(documents["doc_k"])
+    assert 1 <= of("padding", m=5)["len"] <= 5 and of("cosine")["g"] > 0 and 0 < of("dropout")["p"] < 1
+    assert sorted(of("paged", T=4)["page"]) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["next-word", "sinusoidal-positions"])
+def test_words_are_asked_for(name):
+    d = variants.get(name).definition
+    with pytest.raises(InputValueError, match="--tokens"):
+        derive(d, example_of(d, 1))
