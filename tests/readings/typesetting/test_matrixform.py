@@ -262,7 +262,7 @@ LETTERS = {
     "m_0": A["m0"],
     "E_0": A["E0"],
     "P_0": A["P0"],
-    "Q_t": A["Qy"],
+    "Q_y": A["Qy"],
     r"\ell": A["l"],
     r"\gamma": A["cap"],
     r"\mu": A["slope"],
