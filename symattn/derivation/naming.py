@@ -141,6 +141,8 @@ CHOICE = re.compile(r"W\d+")
 """Names of the statements that a maximum or minimum in a score is made of, one for each term."""
 PIECE = re.compile(r"F\d+")
 """Names of the inner functions of a score in which functions are nested deeply."""
+ROW_SUMS = re.compile(r"D\d*")
+"""Names of the sums that the backward pass of a softmax takes off, one for each softmax."""
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 SPELLED = frozenset({"lam", "lamda", "eps", "m", "l"})
 """Names whose letter is the name, abbreviated."""
@@ -176,6 +178,8 @@ def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tu
     """Name and reason of the step of a statement; ``followed`` asks for the singular, ``parameters`` are the definition's."""
     if s.name == "Y" and not {"O", "Ylin"} & s.needs:
         return layernames.LAST
+    if ROW_SUMS.fullmatch(s.name) and (title := _row_sums(s)):
+        return title, TABLE["D"].reason
     if s.name == "R" and "Rlat" in s.needs:
         return TABLE["R"].many, latentnames.SCORES
     if (row := row_of(s.name)) is not None:
@@ -187,10 +191,15 @@ def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tu
         if s.name[1:].rstrip("'") in parameters:
             return naming_of_gradient(s.name[1:].rstrip("'"), parameters), _reason(s, "gradient")
         inner, _, through = s.name[1:].partition("_")
+        inner = inner.rstrip("'")
         if through and inner in {*TABLE, *INPUTS, *parameters}:
-            share = "before its factor" if through == "sum" else f"the share through {through.removesuffix('lin')}"
+            whom = f"the {through}" if through.islower() and through in TABLE else through.removesuffix("lin")
+            share = "before its factor" if through == "sum" else f"the share through {whom}"
             return f"{naming_of_gradient(inner, parameters)}: {share}", _reason(s, "share")
-        return naming_of_gradient(s.name[1:]), _reason(s, "gradient")
+        if s.name.endswith("'") and s.name.rstrip("'") in s.needs:
+            title = naming_of_gradient(s.name[1:].rstrip("'"))
+            return f"Whole g{title[1:]}", "The incoming gradient, and what the later steps pass back."
+        return naming_of_gradient(s.name[1:].rstrip("'")), _reason(s, "gradient")
     if CHOICE.fullmatch(s.name):
         return _choice(s)
     if PIECE.fullmatch(s.name):
@@ -199,6 +208,17 @@ def naming(s: Statement, followed: bool, parameters: Collection[str] = ()) -> tu
             "Functions are nested here; each is taken by itself, from the inside out.",
         )
     return f"Tensor {s.name}", _reason(s, "value")
+
+
+def _row_sums(s: Statement) -> str:
+    """The title of row sums, after the weights whose rows they are; "" where they are not made of weights."""
+    of = next((w for w in sorted(s.needs) if w.startswith("P") and "d" + w in {n.rstrip("'") for n in s.needs}), "")
+    row = row_of(of) if of else None
+    if of == "P" and s.name == "D":
+        return TABLE["D"].many
+    if of in ("P2", "Px"):
+        return f"{TABLE['D'].many} of the {'second map' if of == 'P2' else 'cross attention'}"
+    return f"{TABLE['D'].many} of the {row.many[0].lower()}{row.many[1:]}" if row is not None else ""
 
 
 def _choice(s: Statement) -> tuple[str, str]:
@@ -236,7 +256,7 @@ def naming_of_gradient(inner: str, parameters: Collection[str] = ()) -> str:
 def _reason(s: Statement, what: str) -> str:
     """A sentence read off the form of a statement."""
     sources = sorted({name_of(x) for x in reads(s.expr)})
-    if {"P", "D"} <= {x.removesuffix("_b") for x in sources}:
+    if {"P", "D"} <= {"D" if ROW_SUMS.fullmatch(x) else x for x in (y.removesuffix("_b") for y in sources)}:
         return SOFTMAX_BACKWARD
     if what != "value" and sources and all(x.startswith(s.name + "_") for x in sources):
         return TABLE["dX"].reason
