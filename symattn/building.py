@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symattn.errors import DefinitionError
+from symattn.fields import BY_LETTER
 from symattn.indexed import Tensor, size, tensor
 from symattn.keep import keep
 from symattn.letters import Letters
@@ -120,4 +121,10 @@ def build(d: Definition, batch: bool = False) -> Program:
         raise DefinitionError(
             f"{min(clash)!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
         )
-    return Program(tuple(b.statements), at.dims, outputs, b.shapes)
+    program = Program(tuple(b.statements), at.dims, outputs, b.shapes)
+    own = {BY_LETTER[n].field for n in program.inputs if n in BY_LETTER and n not in d.parameters}
+    if clash := own & set(d.parameters):
+        raise DefinitionError(
+            f"{min(clash)!r} is the name of a tensor that this definition reads; choose another name for the parameter"
+        )
+    return program

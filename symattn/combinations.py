@@ -31,6 +31,14 @@ def refuse_combinations(d: Definition, refuse: Callable[[object, str], None]) ->
     )
     refuse(d.sink and d.differential, "the two maps of differential attention have no sink; leave sink or differential out")
     refuse(
+        d.differential and d.normalizer == "off-by-one",
+        "the two maps of differential attention are softmaxes of their own; normalizer='off-by-one' is not defined for them",
+    )
+    refuse(
+        d.relative == "keys" and d.algorithm not in (None, "paged"),
+        f"algorithm={d.algorithm!r} keeps no table of distances: relative='keys' goes with no algorithm by tiles",
+    )
+    refuse(
         d.normalizer == "off-by-one" and d.empty_row in ("nan", "uniform"),
         f"empty_row={d.empty_row!r} contradicts normalizer='off-by-one': the denominator of an empty row is 1, its output is 0",
     )

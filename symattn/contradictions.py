@@ -6,6 +6,8 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import sympy as sp
+
 from symattn.blocks import refuse_blocks
 from symattn.combinations import refuse_combinations
 from symattn.errors import DefinitionError, nearest
@@ -87,6 +89,12 @@ def check_parameters(d: Definition) -> None:
             raise DefinitionError(
                 f"{name!r} is the name of a tensor of the program and cannot be a parameter; choose another name"
             )
+    plain: set[object] = {d.softcap, d.prefix, d.dropout_p, d.qk_norm_eps, d.head_norm_eps, d.layer_norm_eps}
+    texts = (d.score, d.mask, d.scale, d.rope_frequencies, d.rope_amplitude, d.feature)
+    for e in (e for e in texts if isinstance(e, sp.Basic)):
+        plain |= {a.name for a in e.xreplace(dict.fromkeys(e.atoms(sp.Indexed), sp.S.Zero)).free_symbols}
+    for name in sorted(d.arrays.keys() & plain):
+        raise DefinitionError(f"{name} is read as {name}[{', '.join(d.arrays[name])}] and without subscripts too; use two names")
     for name in d.arrays.keys() & d.params.keys():
         raise DefinitionError(
             f"{name} is read by subscript, {name}[{', '.join(d.arrays[name])}]: give it as an array, not in params"
@@ -98,16 +106,16 @@ def check_parameters(d: Definition) -> None:
     for name, value in d.params.items():
         if name not in d.parameters:
             raise DefinitionError(f"params binds {name!r}, which nothing reads. {nearest(name, d.parameters)}")
-        if isinstance(value, tuple):
-            if len(value) != d.head_counts[0]:
-                raise DefinitionError(
-                    f"parameter {name} has {len(value)} values, one per head, and there are {d.head_counts[0]} heads"
-                )
-            if name in (d.softcap, d.prefix, d.dropout_p) or any(
-                e is not None and name in parameters_of(e)
-                for e in (d.scale, d.feature if not isinstance(d.feature, str) else None)
-            ):
-                raise DefinitionError(f"parameter {name} is one number, not one per head")
+        if isinstance(value, tuple) and len(value) != d.head_counts[0]:
+            raise DefinitionError(
+                f"parameter {name} has {len(value)} values, one per head, and there are {d.head_counts[0]} heads"
+            )
+        numbers = (d.softcap, d.prefix, d.dropout_p, d.qk_norm_eps, d.head_norm_eps, d.layer_norm_eps)
+        formulas = [e for e in (d.scale, d.feature) if isinstance(e, sp.Basic)]
+        if not isinstance(value, Fraction) and (name in numbers or any(name in parameters_of(e) for e in formulas)):
+            raise DefinitionError(f"parameter {name} is one number, not one per head")
+        if name in numbers[3:] and isinstance(value, Fraction) and value < 0:
+            raise DefinitionError(f"what is added under a root is at least 0, got {name} = {value}")
     if isinstance(d.softcap, str) and isinstance(d.params.get(d.softcap), Fraction) and d.params[d.softcap] <= 0:
         raise DefinitionError(f"softcap is positive, got {d.softcap} = {d.params[d.softcap]}")
     if isinstance(d.dropout_p, str) and isinstance(d.params.get(d.dropout_p), Fraction) and not 0 <= d.params[d.dropout_p] < 1:

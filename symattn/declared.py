@@ -144,6 +144,8 @@ def _check_kind(row: Field, x: Array) -> None:
         raise InputValueError(f"{row.field} has dtype bool; real numbers are needed")
     if row.kind == "positive" and not (x > 0).all():
         raise InputValueError(f"{row.field} is positive everywhere")
+    if row.kind == "factor" and not ((x > 0) & (x <= 1)).all():
+        raise InputValueError(f"{row.field} is above 0 and at most 1 everywhere: its powers fade with the distance")
     if row.kind == "unit" and not ((x >= 0) & (x <= 1)).all():
         raise InputValueError(f"{row.field} is from 0 to 1 everywhere")
 

@@ -85,6 +85,10 @@ class LimitError(SymattnError, ValueError):
     """A request too large to be answered: size, digits or depth beyond the stated limit."""
 
 
+MOST = 12
+"""As many known names are shown where none is near."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'a', 'b'?`` for the known names nearest to ``name``, or the whole list when none is near.
 
@@ -97,4 +101,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if close:
         return "Did you mean " + ", ".join(repr(c) for c in close) + "?"
-    return "Known: " + ", ".join(repr(c) for c in names) + "." if names else ""
+    shown, more = names[:MOST], len(names) - MOST
+    return "Known: " + ", ".join(repr(c) for c in shown) + (f" and {more} more." if more > 0 else ".") if names else ""

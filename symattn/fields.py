@@ -20,7 +20,7 @@ class Field(NamedTuple):
     axes: str
     """b batch, H heads, K key and value heads, i query, j key, other letters as in the program; ``*`` as given."""
     kind: str = "real"
-    """``real``, ``positive``, ``unit`` (from 0 to 1), ``integer`` or ``boolean``: which numbers it may hold."""
+    """Which numbers it may hold: ``real``, ``positive``, ``unit`` (0 to 1), ``factor`` (above 0, up to 1), ``integer``, ``boolean``."""
     below: str = ""
     """Of integers: the size that they are smaller than, where there is one."""
     about: str = ""
@@ -90,7 +90,7 @@ DECLARED: tuple[Field, ...] = (
     Field("og", "gate", "bHie", about="the logits of the output gate"),
     Field("gO", "head_norm_weight", "e", about="the weights of the norm of every head's output, one per channel"),
     Field("WG", "w_g", "Hae", about="the weights of the output gate"),
-    Field("gam", "decay", "K", "unit", about="the factor by which the state of each head fades at every step"),
+    Field("gam", "decay", "K", "factor", about="the factor by which the state of each head fades at every step"),
     Field("lgam", "decay", "K", about="the logarithm of the factor by which the state of each head fades at every step"),
     Field("Al", "decay", "bKi", "unit", about="the factor by which the state fades at each step"),
     Field("Lal", "decay", "bKi", about="the logarithm of the factor by which the state fades at each step"),

@@ -43,7 +43,7 @@ def numbers(seed: int, name: str, shape: Sequence[int], kind: str = "real") -> A
     True
     """
     stream = random.Random(f"{seed}:{name}")  # noqa: S311
-    low = {"positive": 1, "unit": 0}.get(kind, -REACH)
+    low = {"positive": 1, "factor": 1, "unit": 0}.get(kind, -REACH)
     found = np.empty(tuple(shape), dtype=object)
     for at in np.ndindex(*shape):
         found[at] = Fraction(low + math.floor(stream.random() * (REACH - low + 1)), 4)

@@ -69,5 +69,9 @@ def _numbers(letter: str, shape: list[int], draw: np.random.Generator) -> Any:
     out = np.empty(shape, dtype=object)
     kind = BY_LETTER[letter].kind if letter in BY_LETTER else "real"
     for at in np.ndindex(*shape):
-        out[at] = Fraction(int(draw.integers(1, 4)), 4) if kind == "unit" else Fraction(int(draw.choice((-3, -2, -1, 1, 2, 3))))
+        out[at] = (
+            Fraction(int(draw.integers(1, 4)), 4)
+            if kind in ("unit", "factor")
+            else Fraction(int(draw.choice((-3, -2, -1, 1, 2, 3))))
+        )
     return out

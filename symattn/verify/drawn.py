@@ -83,7 +83,7 @@ def _numbers(row: Field, shape: tuple[int, ...], sizes: dict[str, int], r: np.ra
         return r.permutation(below)[:count].reshape(shape) if count <= below else r.integers(0, below, size=shape)
     if row.kind == "boolean":
         return r.random(shape) < 0.7
-    if row.kind == "unit":
+    if row.kind in ("unit", "factor"):
         return r.integers(1, 16, size=shape) / 16
     if row.kind == "positive":
         return r.integers(4, 13, size=shape) / 8

@@ -208,7 +208,7 @@ def run_case(kernel: Kernel, ref: Reference, name: str, *, backward: bool, arith
     check_inputs(declared, call, by_value=isinstance(kernel, _Recorded))
     out = guarded(kernel.name, lambda: kernel.forward(_copied(call)))
     shapes = ref.shapes()
-    if "query" in call.sources:
+    if {"query", "key", "value"} <= set(call.sources):
         shapes.setdefault("lse", call.query.shape[:3])  # a kernel may give it where the definition does not
     outputs = checked(kernel.name, out, shapes, {"out": _output_dtype(declared, call)})
     judged = {k: a for k, a in outputs.items() if k in ref.shapes()}

@@ -98,7 +98,7 @@ def _real(name: str, shape: tuple[int, ...], r: np.random.Generator) -> Any:
     out = np.empty(shape, dtype=object)
     for at in np.ndindex(*shape):
         k = int(r.integers(1, 8))
-        if name == "p" or _kind(name) == "unit":
+        if name == "p" or _kind(name) in ("unit", "factor"):
             out[at] = sp.Rational(k, 8)
         elif _kind(name) == "positive":
             out[at] = sp.Rational(k + 3, 4)

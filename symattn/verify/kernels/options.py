@@ -45,7 +45,8 @@ def options(call: Call) -> dict[str, Any]:
     """
     d, fields = call.definition, call.fields
     found: dict[str, Any] = dict(call.others)
-    if "query" not in call.sources:
+    found |= {name: fields[name] for name in d.arrays if name in fields}
+    if not {"query", "key", "value"} <= set(call.sources):
         return {name: a for name, a in fields.items() if not name.startswith("grad_")}
     if d.attn_mask is not None:
         found["attn_mask"] = call.spread("attn_mask", d.mask_axes)

@@ -202,7 +202,7 @@ class FunctionKernel(Kernel):
 
 def _positional(call: Call) -> tuple[str, ...]:
     """The fields that go by position: query, key, value; none where a form starts from other tensors, which go by name."""
-    return call.sources if "query" in call.sources else ()
+    return call.sources if {"query", "key", "value"} <= set(call.sources) else ()
 
 
 def arrays_of(function: Function) -> str:
