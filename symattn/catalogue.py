@@ -140,7 +140,7 @@ def to_text(e: Entry) -> str:
 def _rows(rows: list[tuple[str, str]]) -> list[str]:
     out = []
     for key, text in rows:
-        out += textwrap.wrap(text, WIDTH, initial_indent=f"  {key:<13}", subsequent_indent=" " * 15, break_long_words=False)
+        out += textwrap.wrap(text, WIDTH, initial_indent=f"  {key:<12} ", subsequent_indent=" " * 15, break_long_words=False)
     return out
 
 
@@ -158,7 +158,7 @@ def listing() -> str:
                 lines += textwrap.wrap(
                     variants.get(name).idea,
                     WIDTH,
-                    initial_indent=f"  {name:<27}",
+                    initial_indent=f"  {name:<26} ",
                     subsequent_indent=" " * 29,
                     break_long_words=False,
                 )

@@ -20,7 +20,7 @@ class Field(NamedTuple):
     axes: str
     """b batch, H heads, K key and value heads, i query, j key, other letters as in the program; ``*`` as given."""
     kind: str = "real"
-    """Which numbers it may hold: ``real``, ``positive``, ``unit`` (0 to 1), ``factor`` (above 0, up to 1), ``integer``, ``boolean``."""
+    """Which numbers it may hold: ``real positive unit`` (0 to 1) ``factor`` (above 0, up to 1) ``integer boolean``."""
     below: str = ""
     """Of integers: the size that they are smaller than, where there is one."""
     about: str = ""

@@ -283,7 +283,7 @@ class Numbers:
         return [self.words.get(k, ()) for k in keys]
 
     def axes(self, name: str) -> tuple[sp.Expr, ...]:
-        """The indices of a tensor: those of its statement, or the subscripts, such as ``2*c + 1``, by which an input is first read."""
+        """The indices of a tensor: those of its statement, or the subscripts (``2*c + 1``) by which an input is first read."""
         if name in self.program:
             return self.program[name].indices
         found = (x for s in self.program for e in (s.expr, s.where) for x in all_reads(e) if name_of(x) == name)

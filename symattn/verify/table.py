@@ -41,8 +41,9 @@ def _one(report: Report, color: bool) -> list[str]:
         if case.error:
             lines += _wrapped(f"  {_painted('known' if case.known else 'fail', color)}: {case.error}", 4)
             continue
-        lines.append(f"  {'tensor':<8}{'verdict':<14}{'max error':>10}{'ulps':>10}{'of bound':>10}{'failing':>14}")
-        lines += [_row(t, color) for t in case.tensors]
+        width = max(8, *(len(_label(t)) + 1 for t in case.tensors))
+        lines.append(f"  {'tensor':<{width}}{'verdict':<14}{'max error':>10}{'ulps':>10}{'of bound':>10}{'failing':>14}")
+        lines += [_row(t, color, width) for t in case.tensors]
         lines += [line for t in case.tensors for line in _worst(t)]
         lines += [line for t in case.tensors for said in _reasons(t) for line in _wrapped(f"  {_label(t)} {said}", 4)]
     return lines
@@ -84,13 +85,13 @@ def _case_title(case: CaseReport) -> str:
     return f"{case.case}  {case.dtype}  {sizes}"
 
 
-def _row(t: TensorReport, color: bool) -> str:
+def _row(t: TensorReport, color: bool, width: int) -> str:
     c = t.comparison
     verdict = "known" if t.counted != t.verdict else t.verdict
     open_ones = c.undecided + c.unbounded
     failing = f"{c.failing}+{open_ones}?/{c.total}" if open_ones else f"{c.failing}/{c.total}"
     numbers = f"{short(c.max_error):>10}{short(c.max_ulp):>10}{short(c.max_share):>10}{failing:>14}"
-    return f"  {_label(t):<8}{_painted(verdict, color, 14)}{numbers}"
+    return f"  {_label(t):<{width}}{_painted(verdict, color, 14)}{numbers}"
 
 
 def _worst(t: TensorReport) -> list[str]:
