@@ -10,6 +10,7 @@ from symattn.keep import measured_from
 from symattn.nesting import split
 from symattn.stages.choices import without_choices
 from symattn.stages.gates import forgotten
+from symattn.stages.norms import key_count
 from symattn.stages.relative import bucket_bias
 from symattn.stages.similarity import similarity
 from symattn.symbols import s as score_symbol
@@ -29,7 +30,10 @@ def scores(b: Builder) -> Tensor:
     if d.score is not None:
         z = _own_score(b, b.parameters.bind(at.read(d.score)), s)
     if d.alibi:
-        distance = at["i"] + measured_from(d, at) - at["j"]
+        offset = measured_from(d, at)
+        if d.key_lengths:  # a length in a value is a count: it has no gradient
+            offset = offset.xreplace({at.per_batch("len"): key_count(b)}) if offset.has(at.per_batch("len")) else offset
+        distance = at["i"] + offset - at["j"]
         z -= _slope(b) * (sp.Abs(distance) if d.alibi_distance == "absolute" else distance)
     if d.bias:
         z += at.given("bias", d.bias_axes or "bhij")
