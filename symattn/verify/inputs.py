@@ -153,6 +153,15 @@ def reads_visible_keys_only(d: Definition) -> bool:
     return "R" in program
 
 
+def has_norm(d: Definition) -> bool:
+    """Whether a definition divides by a norm with something added under its root.
+
+    >>> has_norm(Definition()), has_norm(Definition(form="encoder-layer"))
+    (False, True)
+    """
+    return d.qk_norm_eps is not None or d.head_norm or "layer" in d.form
+
+
 def chooses(d: Definition) -> bool:
     """Whether a value is kept or not by the sign of a computed one, as a ReLU does.
 
@@ -188,6 +197,14 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("long", _LONG, "133 keys with rising scores: several tiles, the last one partial", change=_rising),
     Kind("square", _SQUARE, "21 queries and keys with rising scores: more than one small tile under any mask", change=_rising),
+    Kind(
+        "small",
+        _WIDE,
+        "N(0,1)/128: what is added under the root of a norm shows",
+        draw=lambda r, shape: r.normal(size=shape) / 128,
+        applies=lambda call: has_norm(call.definition),
+        anywhere=True,
+    ),
     Kind("poison", _WIDE, "NaN in keys and values that nothing may read", applies=_any_unread),
 )
 """The default pack."""
