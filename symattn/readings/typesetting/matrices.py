@@ -79,7 +79,9 @@ class Env:
 def _callable(arguments: Sequence[sp.Dummy], e: sp.Basic) -> Callable[..., Array]:
     """A NumPy function of dummy symbols; no name that a user chose reaches the code."""
     own = {"erf": np.vectorize(math.erf, otypes=[float]), "sigmoid": lambda x: 1 / (1 + np.exp(-x))}
-    return sp.lambdify(list(arguments), e, [own, "numpy"])
+    f = sp.lambdify(list(arguments), e, [own, "numpy"])
+    # NumPy has no negative powers of integers
+    return lambda *values: f(*[np.asarray(v, float) if np.asarray(v).dtype.kind in "iu" else v for v in values])
 
 
 Values = Callable[[Env], Array]

@@ -13,7 +13,7 @@ from symattn.variants import family_of, get, names
 from tests.readings.typesetting.indexreader import IndexReader
 from tests.support import rows
 
-SIZES = {"B": 2, "Hkv": 2, "G": 2, "H": 3, "n": 2, "m": 3, "d": 2, "dv": 1, "dmodel": 2, "dmemory": 2, "dout": 2, "vocab": 4}
+SIZES = {"B": 2, "Hkv": 2, "G": 2, "H": 3, "n": 2, "m": 3, "d": 4, "dv": 1, "dmodel": 2, "dmemory": 2, "dout": 2, "vocab": 4}
 OWN = {
     "own score and mask": Definition(score="20*tanh(s/20) - slope*(i - j)", mask="j <= i or i < 1 and not (j > 1)"),
     "slopes by formula, tiled groups": Definition(heads=4, kv_heads=2, grouping="tiled", alibi=True, alibi_slopes="power"),
