@@ -85,7 +85,7 @@ class LimitError(SymattnError, ValueError):
     """A request too large to be answered: size, digits or depth beyond the stated limit."""
 
 
-MOST = 12
+MOST = 24
 """As many known names are shown where none is near."""
 
 

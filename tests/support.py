@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import warnings
+from functools import cache
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -41,3 +44,14 @@ FAST = {n for f in variants.families() for n in [n for n in variants.names() if 
 def rows(*without: str) -> list[object]:
     """The names of the catalogue as parameters of a test: a few for every run, the others for the slow one."""
     return [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in variants.names() if n not in without]
+
+
+@cache
+def onnx_cases() -> tuple[Any, ...]:
+    """All node cases of ONNX's own suite: made once a process, because its collection is empty when it is asked again."""
+    require("onnx")
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # making the cases of other operators overflows on purpose
+        return tuple(collect_testcases())

@@ -10,7 +10,6 @@ No case is left out.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -24,19 +23,14 @@ from symattn.binding import Bound, bind, unbind
 from symattn.definition import Definition
 from symattn.readings import numpy as reading
 from symattn.readings import rounding
-from tests.support import require
+from tests.support import onnx_cases
 
 MASKS = ("causal", "window", "attn_mask", "mask_axes", "key_lengths")
 
 
 @lru_cache(maxsize=1)
 def cases() -> dict[str, Any]:
-    require("onnx")
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the cases of other operators overflows on purpose
-        every = collect_testcases()
+    every = onnx_cases()
     found = [c for c in every if c.model and [n.op_type for n in c.model.graph.node] == ["Attention"]]
     return {c.name.removeprefix("test_attention_"): c for c in found}
 

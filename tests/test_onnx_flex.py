@@ -5,7 +5,6 @@ The modifications that the cases carry as graphs are definitions here; their con
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from symattn.binding import bind, unbind
 from symattn.definition import Definition
 from symattn.readings import numpy as reading
-from tests.support import require
+from tests.support import onnx_cases
 
 FIELDS: dict[str, Any] = {
     "": lambda c: {},
@@ -35,12 +34,7 @@ FIELDS: dict[str, Any] = {
 
 @lru_cache(maxsize=1)
 def cases() -> dict[str, Any]:
-    require("onnx")
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the cases of other operators overflows on purpose
-        every = collect_testcases()
+    every = onnx_cases()
     found = [c for c in every if c.model and [n.op_type for n in c.model.graph.node] == ["FlexAttention"]]
     return {c.name.removeprefix("test_flexattention"): c for c in found}
 

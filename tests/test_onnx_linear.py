@@ -5,7 +5,6 @@ Every case is judged in all three evaluations, within the suite's tolerance (rto
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from symattn.binding import bind, unbind
 from symattn.definition import Definition
 from symattn.readings import numpy as reading
-from tests.support import require
+from tests.support import onnx_cases, require
 
 NAMES = ["linear", "gated", "gated_per_head_decay", "delta", "gated_delta", "gated_delta_beta_scalar", "gated_delta_gqa"]
 NAMES += [
@@ -31,12 +30,7 @@ NAMES += [
 
 @lru_cache(maxsize=1)
 def cases() -> dict[str, Any]:
-    require("onnx")
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the cases of other operators overflows on purpose
-        every = collect_testcases("LinearAttention")
+    every = onnx_cases()
     found = [c for c in every if c.model and [n.op_type for n in c.model.graph.node] == ["LinearAttention"]]
     return {c.name.removeprefix("test_linear_attention_"): c for c in found}
 

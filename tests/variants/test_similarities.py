@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from symattn.definition import Definition
 from symattn.errors import ShapeError
 from symattn.readings.numpy import evaluate
 from symattn.theorems.duality import prove_duality
-from tests.support import require
+from tests.support import onnx_cases, require
 from tests.variants import positions_oracle as oracle
 from tests.variants.test_positions import arrays, close, standard, values
 
@@ -267,12 +266,7 @@ def rotation_from_tables(x: Any, cosines: Any, sines: Any, interleaved: bool, wi
 
 def test_rotations_are_those_of_the_onnx_operator():
     """The operator takes its tables as they are, so the statements that read the tables are what is compared."""
-    require("onnx")
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the cases of other operators overflows on purpose
-        every = collect_testcases()
+    every = onnx_cases()
     cases = [c for c in every if c.model and [n.op_type for n in c.model.graph.node] == ["RotaryEmbedding"]]
     assert len(cases) == 8
     for case in cases:
