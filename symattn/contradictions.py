@@ -99,10 +99,10 @@ def check_parameters(d: Definition) -> None:
         raise DefinitionError(
             f"{name} is read by subscript, {name}[{', '.join(d.arrays[name])}]: give it as an array, not in params"
         )
-    if len({*d.arrays}) < sum(len(arrays_of(e)) for e in (d.score, d.mask) if e is not None):
-        both = {n for n in arrays_of(d.score) if arrays_of(d.mask).get(n, d.arrays[n]) != arrays_of(d.score)[n]}
-        if both:
-            raise DefinitionError(f"{min(both)} has other subscripts in the score than in the mask")
+    masked = arrays_of(d.mask) if d.mask is not None else {}
+    for name, axes in (arrays_of(d.score) if d.score is not None else {}).items():
+        if masked.get(name, axes) != axes:
+            raise DefinitionError(f"{name} has other subscripts in the score than in the mask")
     for name, value in d.params.items():
         if name not in d.parameters:
             raise DefinitionError(f"params binds {name!r}, which nothing reads. {nearest(name, d.parameters)}")

@@ -63,17 +63,19 @@ def drawn(definition: Definition, shape: Shape, letters: Iterable[str], r: np.ra
     """
     d = with_heads(definition, shape)
     program = d.program(batch=True)
-    sizes = sizes_of(program, shape)
-    numbers = {x: sp.Integer(sizes[str(x)]) for x in program.sizes}
-    heads, kv_heads = d.head_counts
-    axes = Axes(heads, kv_heads, True, d.grouping == "tiled")
+    sizes, axes = sizes_of(program, shape), Axes(*d.head_counts, True, d.grouping == "tiled")
     found: dict[str, Array] = {}
     for letter in letters:
         if letter in program.shapes:
-            row = BY_LETTER[letter]
-            extent = tuple(int(n.xreplace(numbers)) for n in program.shapes[letter])
+            row, extent = BY_LETTER[letter], _extent(program, letter, sizes)
             found[row.field] = axes.back(_numbers(row, extent, sizes, r, draw), WEIGHTS.get(letter, row.axes))
     return found
+
+
+def _extent(program: Program, letter: str, sizes: dict[str, int]) -> tuple[int, ...]:
+    """The shape of a tensor in the axes of the program."""
+    numbers = {x: sp.Integer(sizes[str(x)]) for x in program.sizes}
+    return tuple(int(n.xreplace(numbers)) for n in program.shapes[letter])
 
 
 def _numbers(row: Field, shape: tuple[int, ...], sizes: dict[str, int], r: np.random.Generator, draw: Draw) -> Array:
@@ -105,10 +107,7 @@ def from_scratch(definition: Definition, shape: Shape, r: np.random.Generator, d
     own = forms.sources_of(definition)
     letters = (*own, *(n for n in program.inputs if n in WEIGHTS and n not in own), *further(definition))
     found = drawn(definition, shape, letters, r, draw)
-    sizes = {x: sp.Integer(n) for x, n in ((x, sizes_of(program, shape)[str(x)]) for x in program.sizes)}
-    heads, kv_heads = d.head_counts
-    axes = Axes(heads, kv_heads, True, d.grouping == "tiled")
+    sizes, axes = sizes_of(program, shape), Axes(*d.head_counts, True, d.grouping == "tiled")
     for name in program.outputs:
-        extent = tuple(int(n.xreplace(sizes)) for n in program.shapes[name])
-        found["grad_" + field_of(name)] = axes.back(draw(r, extent), BY_LETTER[name].axes)
+        found["grad_" + field_of(name)] = axes.back(draw(r, _extent(program, name, sizes)), BY_LETTER[name].axes)
     return found
