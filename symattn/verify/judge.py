@@ -44,6 +44,7 @@ def verify(
     layout: str = "bhsd",
     backward_kernel: str | Callable[..., Any] | None = None,
     progress: Progress | None = None,
+    keep: bool = False,
 ) -> Report:
     """Judge a kernel on the default pack of inputs, or on one shape.
 
@@ -69,6 +70,8 @@ def verify(
         Where the gradients of a function come from.
     progress
         Called with a line of text before each case.
+    keep
+        Keep inputs, outputs, exact values and bounds of every element in the report, for pictures and files.
 
     Raises
     ------
@@ -92,7 +95,7 @@ def verify(
     declared = declaration(arithmetic)
     cases, warnings, refused = [], [], []
     for name, fields in cases_for(wanted, format, seed, sizes).items():
-        ref = Reference(wanted, fields)
+        ref = Reference(wanted, fields, keep=keep)
         reason = subject.unsupported(ref.call)
         if reason is not None:
             refused.append(f"{name}: {reason}")
@@ -123,6 +126,7 @@ def verify_recorded(
     *,
     arithmetic: Arithmetic | str | Mapping[str, Any] | None = None,
     layout: str = "bhsd",
+    keep: bool = False,
 ) -> Report:
     """Judge tensors that a kernel gave, from a file or under field names, instead of running anything.
 
@@ -133,7 +137,7 @@ def verify_recorded(
         grad_out grad_lse grad_query grad_key grad_value attn_mask sinks`` and the other fields of the definition. Tensors
         that a definition reads say by their presence that it has them: ``attn_mask`` (boolean or additive by its dtype),
         ``sinks``, ``alibi_slopes``, ``bias`` ...
-    definition, arithmetic, layout
+    definition, arithmetic, layout, keep
         As for :func:`verify`. Nothing declared: a tiled kernel of the inputs' dtype.
 
     Raises
@@ -154,8 +158,8 @@ def verify_recorded(
     inputs = {k: a for k, a in tensors.items() if k in known and k not in OUTPUTS}
     outputs = {k: a for k, a in tensors.items() if k in OUTPUTS or (k.startswith("grad_") and k not in INPUT_FIELDS)}
     try:
-        ref = Reference(wanted, inputs)
-        subject = _Recorded(name, outputs)
+        ref = Reference(wanted, inputs, keep=keep)
+        subject = Recorded(name, outputs)
         case = run_case(
             subject, ref, "recorded", backward=any(k.startswith("grad_") for k in outputs), arithmetic=declaration(arithmetic)
         )
@@ -205,7 +209,7 @@ def run_case(kernel: Kernel, ref: Reference, name: str, *, backward: bool, arith
     """
     call = ref.call
     declared = arithmetic or kernel.arithmetic(call)
-    check_inputs(declared, call, by_value=isinstance(kernel, _Recorded))
+    check_inputs(declared, call, by_value=isinstance(kernel, Recorded))
     out = guarded(kernel.name, lambda: kernel.forward(_copied(call)))
     shapes = ref.shapes()
     if {"query", "key", "value"} <= set(call.sources):
@@ -223,6 +227,7 @@ def run_case(kernel: Kernel, ref: Reference, name: str, *, backward: bool, arith
         definition=ref.definition.conventions(),
         arithmetic=declared.to_dict(),
         tensors=tuple(_marked(kernel, call, t, name) for t in tensors),
+        inputs=dict(call.fields) if ref.keep else None,
     )
 
 
@@ -239,7 +244,7 @@ def _gradients(kernel: Kernel, ref: Reference, outputs: Tensors, declared: Arith
     wanted = [f"grad_{n}" for n in call.sources if call.fields[n].dtype.kind not in "biu"]
     grads = checked(kernel.name, raw, {k: a.shape for k, a in inputs.items()}, dict.fromkeys(wanted, dtype))
     absent = [k for k in wanted if k not in grads]
-    if absent and not isinstance(kernel, _Recorded):
+    if absent and not isinstance(kernel, Recorded):
         raise KernelError(f"{kernel.name}: its backward gave no {', '.join(absent)}")
     return judge_backward(ref, grads, declared, saved=outputs if {"out", "lse"} <= takes else None, with_lse="grad_lse" in takes)
 
@@ -307,7 +312,7 @@ def _report(
     )
 
 
-class _Recorded(Kernel):
+class Recorded(Kernel):
     """Tensors that were computed elsewhere, as a kernel that returns them."""
 
     def __init__(self, name: str, outputs: Mapping[str, Array]) -> None:

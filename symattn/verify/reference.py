@@ -33,6 +33,7 @@ from symattn.truth.fields import back, with_gradient
 from symattn.truth.truth import truth
 from symattn.verify import programs
 from symattn.verify.compare import Comparison, compare
+from symattn.verify.evidence import Evidence
 from symattn.verify.kernels.call import Call
 from symattn.verify.report import TensorReport
 
@@ -52,10 +53,13 @@ class Reference:
         The attention of given query, key and value.
     fields
         Arrays by field name in the layout ``bhsd``, incoming gradients among them.
+    keep
+        Whether reports keep every element: see :class:`symattn.verify.evidence.Evidence`.
     """
 
     definition: Definition
     fields: Mapping[str, Array]
+    keep: bool = False
     _kept: dict[tuple[Any, ...], dict[str, Enclosure]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -221,6 +225,7 @@ def _judge(
         boxes = rounding.evaluate(q.list_, given, arithmetic, sizes=dict(ref.bound.sizes))
         bounds = {f: unbind(ref.bound, n, boxes[n].bound)[1] for f, n in names.items()}
     found: dict[str, Comparison] = {}
+    kept: dict[str, Evidence] = {}
     bits, todo = BITS, tuple(names)
     while todo:
         values = ref.enclosed(q.program, q.inputs, tuple(names[f] for f in todo), bits, q.key)
@@ -228,8 +233,10 @@ def _judge(
             exact = back(ref.bound, names[f], values[names[f]])[1]
             bound = arithmetic.bound(exact.mid) if isinstance(arithmetic, Tolerance) else bounds[f]
             found[f] = compare(tensors[f], exact.mid, exact.rad, bound, formats.get(tensors[f].dtype))
+            if ref.keep:
+                kept[f] = Evidence(tensors[f], exact.mid, exact.rad, bound)
         todo = tuple(f for f in todo if found[f].undecided and not found[f].failing)
         bits *= 2
         if bits > cap:
             break
-    return [TensorReport(f, found[f], staged=q.staged) for f in in_order(names)]
+    return [TensorReport(f, found[f], staged=q.staged, evidence=kept.get(f)) for f in in_order(names)]

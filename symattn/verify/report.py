@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from symattn.formats import Exact
+from symattn.intake import Array
 from symattn.verify.compare import Comparison, significant
+from symattn.verify.evidence import Evidence
 
 VERDICTS = ("pass", "suspect", "inconclusive", "fail")
 """From best to worst; a report's verdict is the worst of its parts."""
@@ -42,7 +44,7 @@ class TensorReport:
     """The verdict on one tensor.
 
     ``known`` is the reason of a known deviation, ``suspect`` why what is out of bounds proves no fault: neither counts as a
-    failure unless strict.
+    failure unless strict. ``evidence`` has the elements, where a run keeps them.
     """
 
     name: str
@@ -50,6 +52,7 @@ class TensorReport:
     known: str | None = None
     staged: bool = False
     suspect: str | None = None
+    evidence: Evidence | None = field(default=None, compare=False, repr=False)
 
     @property
     def verdict(self) -> str:
@@ -93,7 +96,10 @@ class TensorReport:
 
 @dataclass(frozen=True)
 class CaseReport:
-    """One input judged: its name, the sizes, a verdict per tensor; or the reason why the kernel gave nothing to judge."""
+    """One input judged: its name, the sizes, a verdict per tensor; or the reason why the kernel gave nothing to judge.
+
+    ``inputs`` has the arrays by field name, where a run keeps them.
+    """
 
     case: str
     kernel: str
@@ -104,6 +110,7 @@ class CaseReport:
     tensors: tuple[TensorReport, ...] = ()
     error: str | None = None
     known: str | None = None
+    inputs: Mapping[str, Array] | None = field(default=None, compare=False, repr=False)
 
     @property
     def verdict(self) -> str:

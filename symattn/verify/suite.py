@@ -62,6 +62,7 @@ def verify_all(
     backward: bool = True,
     kernels: Iterable[Kernel] | None = None,
     progress: Callable[[str], None] | None = None,
+    keep: bool = False,
 ) -> Report:
     """Judge all kernels that can run here, forward and backward.
 
@@ -77,6 +78,8 @@ def verify_all(
         By default the built-in ones.
     progress
         Called with a line of text before each case.
+    keep
+        As for :func:`symattn.verify.judge.verify`.
     """
     started = time.perf_counter()
     if definition is not None:
@@ -94,7 +97,7 @@ def verify_all(
         kind = kinds[row.kind]
         for name in (dtype,) if dtype else row.dtypes:
             fields = fields_for(row.definition, sizes or fitted(row.definition, kind.shape), name, seed, kind)
-            ref = Reference(row.definition, fields)
+            ref = Reference(row.definition, fields, keep=keep)
             if not kind.applies(ref.call):
                 continue
             for kernel in able:
