@@ -82,8 +82,9 @@ def command(
     try:
         report = _run(given, definition, line)
     except Exception as error:
-        if format == "json":
-            _refusal(error, kernel or recorded, line)
+        refused = None if format == "text" else _refusal(error, kernel or recorded, line)
+        if refused is not None:
+            typer.echo(refused.to_json())
         raise
     typer.echo(report.to_json() if format == "json" else report.to_text(color=_colors()))
     code = report.exit_code(strict=strict)
@@ -99,18 +100,16 @@ class Line:
     conventions: dict[str, str] = field(default_factory=dict)
 
 
-def _refusal(error: Exception, kernel: str | None, line: Line) -> None:
-    """The JSON document of a run that ended in an error; nothing for errors of usage and of files, which are for the caller."""
-    import json
-
+def _refusal(error: Exception, kernel: str | None, line: Line) -> Report | None:
+    """The report of a run that ended in an error; None for errors of usage and of files, which are for the caller."""
     from symattn_cli.exits import exit_code
 
-    verdict = {1: "fail", 3: "inconclusive", 70: "error"}.get(exit_code(error) or 0)
-    if verdict is None:
-        return
-    entry: dict[str, Any] = {"verdict": verdict, "error": str(error), "kernel": kernel, "definition": line.conventions}
-    entry |= {"arithmetic": {}, "cases": [], "diagnosis": [], "warnings": [], "skipped": [], "replay": shlex.join(line.words)}
-    typer.echo(json.dumps(entry, indent=2, ensure_ascii=False))
+    ended = {1: "fail", 3: "inconclusive", 70: "error"}.get(exit_code(error) or 0)
+    if ended is None:
+        return None
+    from symattn.verify.report import Report
+
+    return Report(kernel, line.conventions, {}, (), shlex.join(line.words), error=str(error), ended=ended)
 
 
 def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:

@@ -43,7 +43,7 @@ class Evidence:
         return f"<Evidence of shape {self.kernel.shape}>"
 
     def shares(self) -> npt.NDArray[np.float64]:
-        """The error of each element as a share of its bound: above 1 it is out; inf where it must equal a special and does not."""
+        """The error of each element as a share of its bound: above 1 it is out; inf where it misses a special value."""
         return np.array([_float(x.share) for x in self._judged()], dtype=np.float64).reshape(self.kernel.shape)
 
     def states(self) -> Array:

@@ -161,6 +161,8 @@ class Report:
         The command line that runs the same again.
     skipped
         Kernels that could not be judged here, with the reason.
+    error, ended
+        Of a run that ended in an error: its text, and the verdict that it comes to (``"error"`` for an internal one).
     """
 
     kernel: str | None
@@ -172,11 +174,13 @@ class Report:
     warnings: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
+    error: str | None = None
+    ended: str = "fail"
 
     @property
     def verdict(self) -> str:
-        """``"pass"``, ``"suspect"``, ``"inconclusive"`` or ``"fail"``."""
-        return worst_of(c.verdict for c in self.cases)
+        """``"pass"``, ``"suspect"``, ``"inconclusive"`` or ``"fail"``; of a run that ended in an error what it ended in."""
+        return self.ended if self.error is not None else worst_of(c.verdict for c in self.cases)
 
     @property
     def max_share_of_bound(self) -> str:
@@ -186,6 +190,8 @@ class Report:
 
     def exit_code(self, *, strict: bool = False) -> int:
         """0 all right (suspect included), 1 a check failed, 3 inconclusive; strict: 1 also for suspect and known deviations."""
+        if self.verdict == "error":
+            return 70
         if self.verdict == "fail" or (strict and (self.verdict == "suspect" or any(c.deviates for c in self.cases))):
             return 1
         return 3 if self.verdict == "inconclusive" else 0
@@ -198,6 +204,7 @@ class Report:
         """The JSON document as plain data."""
         return {
             "verdict": self.verdict,
+            **({} if self.error is None else {"error": self.error}),
             "kernel": self.kernel,
             "definition": self.definition,
             "arithmetic": self.arithmetic,
