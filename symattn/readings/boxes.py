@@ -51,6 +51,8 @@ class Box:
         A ``range_only`` tensor: whatever value the kernel used, the outputs do not depend on it.
     rescalings
         How often a sum over this tensor may be multiplied by a correction of the running maximum.
+    least
+        ``|t| >= least``, where more is known than ``|v| - own``.
     """
 
     value: Array
@@ -62,6 +64,7 @@ class Box:
     held: str | None = None
     gauge: bool = False
     rescalings: int = 0
+    least: Array | None = None
 
     @property
     def true_size(self) -> Array:
@@ -71,7 +74,8 @@ class Box:
     @property
     def true_low(self) -> Array:
         """At most ``|t|``."""
-        return np.maximum(np.abs(self.value) - self.own, 0.0) * DOWN
+        least = np.maximum(np.abs(self.value) - self.own, 0.0) * DOWN
+        return least if self.least is None else np.maximum(least, self.least)
 
     @property
     def size(self) -> Array:
@@ -85,7 +89,8 @@ class Box:
 
     def map(self, f: Callable[[Array], Array]) -> Box:
         """The box with every array moved by ``f`` (a transposition, a selection)."""
-        return replace(self, value=f(self.value), bound=f(self.bound), low=f(self.low), own=f(self.own))
+        least = None if self.least is None else f(self.least)
+        return replace(self, value=f(self.value), bound=f(self.bound), low=f(self.low), own=f(self.own), least=least)
 
 
 @dataclass(frozen=True)
@@ -281,7 +286,29 @@ def select(mask: Array, kept: Box, other: float = 0.0) -> Box:
         low=np.where(mask, kept.low, exact),
         own=np.where(mask, kept.own, 0.0),
         nonneg=kept.nonneg and other >= 0,
+        least=None if kept.least is None else np.where(mask, kept.least, exact),
     )
+
+
+def as_given(b: Box, error: Array | float = 0.0) -> Box:
+    """The box of a tensor whose computed value counts as the true one, but for an error that is carried on.
+
+    What a kernel computed from may lie anywhere within ``own + bound`` of v.
+    """
+    if b.gauge:
+        return b
+    return replace(b, own=(b.own + b.bound) * UP, bound=np.zeros_like(b.bound) + error, least=b.low if _is_zero(error) else None)
+
+
+def _is_zero(error: Array | float) -> bool:
+    return isinstance(error, float) and error == 0.0
+
+
+def refined(b: Box, bound: Array) -> Box:
+    """The box with a smaller bound that was found in another way."""
+    bound = np.fmin(b.bound, bound)
+    least = np.maximum(np.abs(b.value) - (b.own + bound), 0.0) * DOWN
+    return replace(b, bound=bound, low=np.fmax(b.low, np.where(np.isnan(least), 0.0, least)))
 
 
 def zeros(shape: Sequence[int]) -> Box:

@@ -278,7 +278,7 @@ def there_or_zero(b: Box, inside: Box, where: Array | None) -> Box:
     reach = np.abs(inside.value) + (inside.own + inside.bound)
     reach = np.where(np.isnan(reach), np.inf, reach) * bx.UP
     bound, own = (np.where(where, reach, x) for x in (b.bound, b.own))
-    return replace(b, bound=bound, own=own, low=np.where(where, 0.0, b.low))
+    return replace(b, bound=bound, own=own, low=np.where(where, 0.0, b.low), least=None)
 
 
 def unknown(b: Box, where: Array | None) -> Box:
@@ -286,4 +286,4 @@ def unknown(b: Box, where: Array | None) -> Box:
     if where is None:
         return b
     bound, own = (np.where(where, np.inf, x) for x in (b.bound, b.own))
-    return replace(b, bound=bound, own=own, low=np.where(where, 0.0, b.low))
+    return replace(b, bound=bound, own=own, low=np.where(where, 0.0, b.low), least=None)

@@ -49,6 +49,7 @@ O has another list than one that sums ``P dP``. Sources: N. J. Higham, *Accuracy
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -65,7 +66,7 @@ from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.steps import at_step, place_of, walk
 from symattn.readings.subscripts import Subscripts, is_position
 
-__all__ = ["Box", "evaluate"]
+__all__ = ["Box", "Evaluation", "evaluate"]
 
 
 def evaluate(
@@ -116,28 +117,74 @@ def evaluate(
     >>> float(box.value), bool(3 * 2**-24 * 4 <= box.bound < 1.001 * 3 * 2**-24 * 4)  # three additions, a sum of sizes of 4
     (4.0, True)
     """
-    check_names(program, inputs)
-    given = {name: _as_array(x) for name, x in inputs.items()}
-    numbers = find_sizes(program, {n: a.shape for n, a in given.items()}, sizes)
-    every: dict[sp.Symbol, int] = {
-        **numbers,
-        **{a: size_value(s, numbers) for a, s in program.dims.items() if s.free_symbols <= numbers.keys()},
-    }
-    integers = {n: a.astype(np.int64) for n, a in given.items() if a.dtype.kind in "iub"}
-    known = Known({}, every, arithmetic, Subscripts(integers.get, numbers, scans=program.scan_axes))
-    for name, a in given.items():
-        known.boxes[name] = _input(a, (input_errors or {}).get(name))
-    reading = _Reading(program, known)
-    with np.errstate(all="ignore"):
-        for group in sorted(program.groups(), key=lambda group: not _early(program, group[0])):
-            if group[0].scan is not None:
-                reading.scanned(group)
-                continue
-            if is_position(group[0]):
-                shape = tuple(every[a] for a in group[0].indices)
-                integers[group[0].name] = known.subscripts.positions(group[0], shape)
-            known.boxes[group[0].name] = reading.statement(group[0])
-    return {n: known.boxes[n] for n in (*given, *(s.name for s in program.statements))}
+    return Evaluation(program, inputs, arithmetic, sizes=sizes, input_errors=input_errors).boxes
+
+
+class Evaluation:
+    """The boxes of a program, kept with what was found on the way: the door to the local errors of its statements.
+
+    Parameters
+    ----------
+    program, inputs, arithmetic, sizes, input_errors
+        As for :func:`evaluate`.
+    refined
+        Smaller bounds of some tensors, found in another way; what reads them profits.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: Mapping[str, Any],
+        arithmetic: Arithmetic,
+        *,
+        sizes: Mapping[sp.Symbol | str, int] | None = None,
+        input_errors: Mapping[str, Any] | None = None,
+        refined: Mapping[str, Array] | None = None,
+    ) -> None:
+        check_names(program, inputs)
+        given = {name: _as_array(x) for name, x in inputs.items()}
+        numbers = find_sizes(program, {n: a.shape for n, a in given.items()}, sizes)
+        every: dict[sp.Symbol, int] = {
+            **numbers,
+            **{a: size_value(s, numbers) for a, s in program.dims.items() if s.free_symbols <= numbers.keys()},
+        }
+        self.program, self._refined = program, dict(refined or {})
+        self._integers = {n: a.astype(np.int64) for n, a in given.items() if a.dtype.kind in "iub"}
+        self.known = Known({}, every, arithmetic, Subscripts(self._integers.get, numbers, scans=program.scan_axes))
+        for name, a in given.items():
+            self.known.boxes[name] = _input(a, (input_errors or {}).get(name))
+        self._reading = _Reading(program, self.known)
+        self._run()
+        self.boxes = {n: self.known.boxes[n] for n in (*given, *(s.name for s in program.statements))}
+
+    def _run(self) -> None:
+        known, program = self.known, self.program
+        with np.errstate(all="ignore"):
+            for group in sorted(program.groups(), key=lambda group: not _early(program, group[0])):
+                if group[0].scan is not None:
+                    self._reading.scanned(group)
+                    continue
+                s = group[0]
+                if is_position(s):
+                    self._integers[s.name] = known.subscripts.positions(s, tuple(known.sizes[a] for a in s.indices))
+                known.boxes[s.name] = self._reading.statement(s)
+                if s.name in self._refined:
+                    known.boxes[s.name] = bx.refined(known.boxes[s.name], self._refined[s.name])
+
+    def local(self, s: Statement, operands: Mapping[str, Box]) -> Box:
+        """The box of a statement of no scan from other boxes of what it reads.
+
+        With :func:`~symattn.readings.boxes.as_given` boxes, ``bound`` is what the statement itself adds, at the worst of all
+        values that a kernel may have computed from.
+        """
+        known = replace(self.known, boxes={**self.known.boxes, **operands})
+        with np.errstate(all="ignore"):
+            return self._reading.over(known).statement(s)
+
+    def doubtful(self, s: Statement) -> bool:
+        """Whether rounding errors could turn a condition of the statement somewhere."""
+        with np.errstate(all="ignore"):
+            return any(bool(np.any(m.doubt)) for m in masks_of(self.known, s.conditions, s.domain))
 
 
 def _as_array(x: Any) -> Array:
@@ -180,6 +227,12 @@ class _Reading:
                     self.prescaled[name_of(f)] = scalars[0]
             if scalars and s.over:
                 self.prescaled[s.name] = scalars[0]
+
+    def over(self, known: Known) -> _Reading:
+        """The same program and declaration over other boxes."""
+        other = copy(self)
+        other.known = known
+        return other
 
     def statement(self, s: Statement) -> Box:
         """The box of what a statement defines."""
