@@ -197,7 +197,7 @@ def judge_backward(
         exact = with_gradient(program)
         return _judge(ref, tensors, arithmetic, _Question(exact, inputs, exact, inputs, f"backward {with_lse}"), cap)
     whole = programs.followed(program, arithmetic, gradient=True)
-    if arithmetic.staged and saved is not None and _usable(saved, ref):
+    if arithmetic.staged and saved is not None and usable(saved, ref):
         part = programs.staged(whole, program.outputs)
         given = {**inputs, **ref.saved(saved)}
         question = _Question(part, given, part, given, "", staged=True)
@@ -206,7 +206,7 @@ def judge_backward(
     return _judge(ref, tensors, arithmetic, question, cap)
 
 
-def _usable(saved: Mapping[str, Array], ref: Reference) -> bool:
+def usable(saved: Mapping[str, Array], ref: Reference) -> bool:
     """Whether the truth can start from what was saved: finite, but for the LSE of rows without keys."""
     out, lse = saved.get("out"), saved.get("lse")
     if out is None or lse is None or set(ref.bound.program.outputs) != {"O", "L"}:
