@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from symattn_cli.documents import check_format, check_target, deliver
 from symattn_cli.options import DefinitionFlags, with_definition
 
 if TYPE_CHECKING:
@@ -43,15 +44,24 @@ def command(
     ] = None,
     layout: Annotated[str, typer.Option("--layout", metavar="bhsd|bshd", help="Of the kernel's or the file's arrays.")] = "bhsd",
     strict: Annotated[bool, typer.Option("--strict", help="Suspect results and known deviations fail too.")] = False,
-    format: Annotated[str, typer.Option("--format", metavar="text|json", help="What is written to stdout.")] = "text",
+    format: Annotated[
+        str, typer.Option("--format", metavar="text|json|junit|github|html", help="The form of the report.")
+    ] = "text",
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="Write the report to FILE; stdout then gets the text.")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option("--save", metavar="FILE.npz", help="Keep inputs, outputs, exact values and bounds.")
+    ] = None,
     list_kernels: Annotated[bool, typer.Option("--list", help="The built-in kernels, and which can run here.")] = False,
 ) -> None:
     """Judge a kernel: every element against the exact value and the largest error that its arithmetic allows.
 
     Exit codes: 0 pass (or suspect), 1 fail, 2 usage, 3 inconclusive, 4 a file that cannot be used.
     """
-    if format not in ("text", "json"):
-        raise typer.BadParameter(f"text or json, got {format!r}", param_hint="--format")
+    check_format(format, output)
+    for target in (output, save):
+        check_target(target)
     if layout not in ("bhsd", "bshd"):
         raise typer.BadParameter(f"bhsd or bshd, got {layout!r}", param_hint="--layout")
     if recorded is not None and (kernel or backward_kernel):
@@ -77,16 +87,21 @@ def command(
         "--seed": seed or None,
         "--layout": layout if layout != "bhsd" else None,
         "--strict": strict,
+        "keep": save is not None or format == "html",
     }
     line = Line(["symattn", "verify", *([kernel] if kernel else [])])
     try:
         report = _run(given, definition, line)
     except Exception as error:
-        refused = None if format == "text" else _refusal(error, kernel or recorded, line)
+        refused = _refusal(error, kernel or recorded, line) if format != "text" else None
         if refused is not None:
-            typer.echo(refused.to_json())
+            deliver(refused, format, output, strict=strict)
         raise
-    typer.echo(report.to_json() if format == "json" else report.to_text(color=_colors()))
+    deliver(report, format, output, strict=strict, color=_colors())
+    if save is not None:
+        from symattn.verify.savefile import save as save_run
+
+        save_run(report, save)
     code = report.exit_code(strict=strict)
     if code:
         raise typer.Exit(code)
@@ -123,7 +138,7 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
     for name, value in given.items():
         if name.startswith("--") and value:
             line.words += [name] if value is True else [name, str(value)]
-    options = {"arithmetic": given["--arithmetic"]}
+    options = {"arithmetic": given["--arithmetic"], "keep": given["keep"]}
     seeded = {**options, "shape": given["--shape"], "seed": given["--seed"] or 0, "progress": _progress}
     whole_set = given["kernel"] is None and given["--recorded"] is None and not d.changed
     if given["--recorded"]:
