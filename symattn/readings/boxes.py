@@ -103,10 +103,11 @@ class Unit:
     top: float
 
     @classmethod
-    def of(cls, name: str, flush: bool = False) -> Unit:
-        """The rounding of a named format; with ``flush``, subnormal results may become 0."""
+    def of(cls, name: str, flush: bool = False, ulps: int = 1) -> Unit:
+        """The rounding of a named format; with ``flush``, subnormal results may become 0; truncation errs by 2 ``ulps``."""
         f = formats.get(name)
-        return cls(f.name, float(f.unit_roundoff), float(f.smallest_normal if flush else f.eta), float(f.max))
+        tiny = f.smallest_normal if flush else ulps * f.eta
+        return cls(f.name, ulps * float(f.unit_roundoff), float(tiny), float(f.max))
 
 
 def exactly(value: Any, **marks: Any) -> Box:

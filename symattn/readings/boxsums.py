@@ -17,6 +17,7 @@ from functools import reduce
 import numpy as np
 import sympy as sp
 
+from symattn.arithmetic import Arithmetic
 from symattn.errors import LimitError
 from symattn.program import integer_symbols
 from symattn.readings import boxes as bx
@@ -35,6 +36,8 @@ class Factor:
     box: Box
     axes: Axes
     given: bool = False
+    rounded: bool = False
+    """Whether what the kernel stored is already what a matrix product reads."""
 
     def operand(self, name: str) -> Operand:
         """One of its arrays with its indices."""
@@ -65,6 +68,23 @@ def gamma(n: Array, u: float) -> Array:
     return np.where(x < 1, x / np.where(x < 1, 1 - x, 1.0), np.inf) * bx.UP
 
 
+def additions_of(count: Array, points: int, rescalings: int, a: Arithmetic) -> Array:
+    """How many additions a term passes through at most, by the number of terms; blocks may begin anew in every tile."""
+    counts, places = np.unique(count, return_inverse=True)
+    found = np.array([a.additions(int(n), points) if n else 0 for n in counts], dtype=np.float64)
+    if a.block is not None and a.depth is None:
+        found = np.where(counts > 0, found + rescalings, 0.0)
+    return found[places].reshape(np.shape(count))
+
+
+def accumulated(additions: Array, products: Array, unit: Unit, a: Arithmetic) -> Array:
+    """What products and additions amount to, relative to the sum of sizes: ``(1 + g_a)(1 + g_p) - 1``."""
+    sums, factors = gamma(additions, a.step_error), gamma(products, unit.u)
+    if a.step_error == unit.u:
+        return gamma(additions + products, unit.u)
+    return (sums + factors + sums * factors) * bx.UP
+
+
 def cast_operands(factors: Sequence[Factor], over: Axes, known: Known) -> list[Factor]:
     """Round what a matrix product reads: intermediates to the declared operand formats, inputs to ``operand``.
 
@@ -77,11 +97,38 @@ def cast_operands(factors: Sequence[Factor], over: Axes, known: Known) -> list[F
         others = [set(g.axes) for g in factors if g is not f and set(g.axes) & set(over)]
         if summed and any(o - set(f.axes) for o in others):
             target = a.operand if f.given else (a.probability if f.box.nonneg else a.gradient)
-            if target is not None:
-                held = f.box.held if f.box.held is not None or f.given else a.compute
-                f = replace(f, box=bx.stored(replace(f.box, held=held), Unit.of(target)))
+            if target is not None and not f.rounded:
+                f = replace(f, box=_read_operand(f, target, a))
         out.append(f)
     return out
+
+
+def _read_operand(f: Factor, target: str, a: Arithmetic) -> Box:
+    if f.box.nonneg and not f.given:
+        return weights(f.box, a)
+    box = replace(f.box, held=f.box.held if f.box.held is not None or f.given else a.compute)
+    return bx.stored(box, Unit.of(target, ulps=a.ulps("operand") if f.given else 1))
+
+
+def weights(b: Box, a: Arithmetic) -> Box:
+    """Weights as a matrix product reads them: times the declared constant, rounded to ``probability``, divided again.
+
+    A constant that is no power of two costs two roundings of the compute format. What is beyond the format's largest number
+    becomes it or, where the declaration says NaN, has no bound.
+    """
+    assert a.probability is not None
+    unit, held, c = Unit.of(a.probability, ulps=a.ulps("probability")), b.held or a.compute, a.probability_scale
+    power = abs(float(np.frexp(c)[0])) == 0.5
+    if c == 1 and b.held is not None and bx.fits(b.held, unit.name):
+        return b
+    also = 0.0 if power else 3 * Unit.of(a.compute).u * (1 + unit.u)
+    out = bx.finish(b.value, b.own, b.bound, b.low, unit.u + also, unit.tiny / c, b.nonneg, held=held, rescalings=b.rescalings)
+    beyond = b.size * c > unit.top
+    if not np.any(beyond):
+        return out
+    lost = np.inf if a.probability_overflow == "nan" else np.maximum(b.size - unit.top / c, 0.0)
+    least = np.minimum(out.low, unit.top / c * bx.DOWN)
+    return replace(out, bound=np.where(beyond, (out.bound + lost) * bx.UP, out.bound), low=np.where(beyond, least, out.low))
 
 
 def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Sequence[Mask], extra: Extra, known: Known) -> Box:
@@ -106,24 +153,26 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
         placed = [_prescaled(f, extra.scaled, known) for f in placed]
     k = sum(1 for f in placed if not bx.power_of_two(f.box)) if len(factors) == len(placed) else len(factors)
     rescalings = max(f.box.rescalings for f in placed)
-    additions = np.maximum(count - 1, 0.0)
-    additions = additions if a.depth is None else np.minimum(additions, a.depth)
-    roundings = np.where(count > 0, additions + max(k - 1, 0) + rescalings, 0.0)
+    points = math.prod(sizes[x] for x in over)
+    additions = additions_of(count, points, rescalings, a)
+    products = np.where(count > 0, max(k - 1, 0.0) + rescalings, 0.0)
+    own_roundings = np.where(count > 0, np.maximum(count - 1, 0.0) + max(k - 1, 0) + rescalings, 0.0)
     more: list[Operand] = [(m.keep.astype(np.float64), m.axes) for m in left]
 
     def total(name: str) -> Array:
         return contract([*(f.operand(name) for f in placed), *more], free, over, sizes)
 
     value, size = total("value"), total("size")
-    own = _telescope(placed, "own", "true_size", free, over, more, known) + gamma(roundings, bx.U) * size
+    own = _telescope(placed, "own", "true_size", free, over, more, known) + gamma(own_roundings, bx.U) * size
     bound = _telescope(placed, "bound", "size", free, over, more, known)
     own = (own + bx.OWN_TINY * count) * _outward(count)
     size = size * _outward(count)
     big = sorted((float(np.max(f.box.size, initial=1.0)) for f in placed), reverse=True)
     reach = max(1.0, float(np.prod(big[: max(len(placed) - 2, 0)])))
-    underflow = (count * max(k, 1) + rescalings * (count > 0)) * reach * unit.tiny if k > 1 or rescalings else 0.0 * count
+    tiny = unit.tiny * a.ulps("accumulate")
+    underflow = (count * max(k, 1) + rescalings * (count > 0)) * reach * tiny if k > 1 or rescalings else 0.0 * count
     underflow = underflow + extra.each * count + extra.block * (count > 0)
-    share = gamma(roundings, unit.u)
+    share = accumulated(additions, products, unit, a)
     bound = bound * _outward(count) + (share + extra.relative * (1 + share)) * size + underflow
     nonneg = all(f.box.nonneg for f in placed)
     low = None

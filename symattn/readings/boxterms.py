@@ -11,7 +11,7 @@ import sympy as sp
 
 from symattn.arithmetic import Arithmetic
 from symattn.errors import ProgramError
-from symattn.program import Tensor, integer_symbols, name_of, subscripts_of
+from symattn.program import Tensor, integer_symbols, name_of, reads, subscripts_of
 from symattn.readings import boxes as bx
 from symattn.readings import boxfunctions as fn
 from symattn.readings.boxes import Array, Box, Unit
@@ -21,6 +21,9 @@ from symattn.readings.products import align
 from symattn.readings.subscripts import Subscripts
 
 Axes = tuple[sp.Symbol, ...]
+
+FUNCTIONS = frozenset(("exp", "log", "Abs", "sign", "floor", "ceiling", "Max", "Min", *fn.SMOOTH))
+"""The functions that there is a rule for, powers apart."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +131,23 @@ class Terms:
             raise ProgramError(f"no rounding rule for {e}: the base of a power with a varying exponent must be positive")
         before, self._in_exponent = self._in_exponent, True
         a = bx.settled(self.box(exponent), self.unit)
+        if self.known.arithmetic.folded:
+            a = self._folded(exponent, a)
         self._in_exponent = before
         again = 1 + a.rescalings
         return fn.exponential(a, self.unit, (1 + self._error("exp")) ** again - 1, again * self.unit.tiny, base)
+
+    def _folded(self, exponent: sp.Expr, a: Box) -> Box:
+        """An exponent ``z - m`` that may be formed as ``c r - fl(c m)`` with the unscaled score r.
+
+        ``c m`` is rounded, and so is the product or the fma; a rescaling ``c (m - m')`` has two roundings, of which the list has
+        one. All of it is at most ``u (|m| + 2 |z - m|)``.
+        """
+        shifts = [self._read(x) for x in reads(exponent) if self.known.boxes[name_of(x)].gauge]
+        if not shifts:
+            return a
+        more = self.unit.u * reduce(np.add, [np.where(np.isfinite(s.value), s.size, 0.0) for s in shifts], 2 * a.size)
+        return replace(a, bound=np.where(np.isfinite(a.value), (a.bound + more) * bx.UP, a.bound), low=0.0 * a.low)
 
     def _piecewise(self, e: sp.Piecewise) -> Box:
         out = bx.exactly(self._full(np.nan))
@@ -163,7 +180,7 @@ class Terms:
             return fn.logarithm(a, self.unit, self._error("log"))
         if name in fn.SMOOTH:
             return fn.smooth(name, a, self.unit, self._error(name))
-        there = ", ".join(("exp", "log", "Abs", "sign", "floor", "Max", "Min", *fn.SMOOTH))
+        there = ", ".join(sorted(FUNCTIONS))
         raise ProgramError(f"the rounding reading has no rule for the function {name} in `{e}`; it has {there} and powers")
 
     def holds(self, condition: sp.Basic) -> tuple[Array, Array]:

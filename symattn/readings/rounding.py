@@ -60,7 +60,7 @@ from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, integer_symbols, name_of, reads
 from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box, Unit
-from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, gamma, sum_of_products
+from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, gamma, sum_of_products, weights
 from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, there_or_zero, unknown
 from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.steps import at_step, place_of, walk
@@ -219,6 +219,7 @@ class _Reading:
         self.program, self.known = program, known
         self.tiled = {program.dims[a] for s in program for a in _tiled(s)}
         self.rows = {program.dims[a] for s in program if _tiled(s) for a in set(s.domain) - _tiled(s)}
+        self.rounded = _summed_as_read(program) if known.arithmetic.sum_from_cast else frozenset()
         self.prescaled: dict[str, str] = {}
         for s in program:
             scalars = [name_of(f) for f in sp.Mul.make_args(s.expr) if f.is_Symbol and not f.is_integer]
@@ -288,7 +289,9 @@ class _Reading:
             axes = factor_axes(e, s.domain)
             terms = Terms(self.known, axes)
             box = self._held(e, bx.settled(terms.box(e), terms.unit))
-            factors.append(Factor(self._spread(box, axes), axes, e in reads(e) and name_of(e) in self.program.inputs))
+            copy = e in reads(e)
+            given, rounded = copy and name_of(e) in self.program.inputs, copy and name_of(e) in self.rounded
+            factors.append(Factor(self._spread(box, axes), axes, given, rounded))
         factors = cast_operands(factors, s.over, self.known)
         masks = masks_of(self.known, conditions, s.domain)
         b = sum_of_products(factors, free, s.over, masks, self._extra(s, factors), self.known)
@@ -370,7 +373,8 @@ class _Reading:
             return replace(bx.stored(b, Unit.of(a.lse if s.expr.has(sp.log) else a.output)), rescalings=0)
         if self._is_average(s):
             return bx.stored(b, Unit.of(a.output))
-        return bx.stored(b, Unit.of(a.aux if s.aux else a.store))
+        b = bx.stored(b, Unit.of(a.aux if s.aux else a.store))
+        return weights(b, a) if s.name in self.rounded and b.nonneg else b
 
     def _is_average(self, s: Statement) -> bool:
         """``N/l`` of a sum of products N: the output of an attention that is not the output of the program."""
@@ -380,6 +384,19 @@ class _Reading:
             t for t in sums if t.over and t.reduce == "sum" and sum(isinstance(f, sp.Indexed) for f in _factors(t.expr)) > 1
         ]
         return not s.over and bool(products) and any(f.is_Pow and f.exp == -1 for f in parts)
+
+
+def _summed_as_read(program: Program) -> frozenset[str]:
+    """Tensors that a matrix product and a plain sum read, and nothing else does: both may read the rounded one."""
+    found = set()
+    for s in program:
+        users = program.users(s.name)
+        if s.over or s.range_only or s.name in program.outputs or any(not t.over or t.reduce != "sum" for t in users):
+            continue
+        products = [t for t in users if sum(isinstance(f, sp.Indexed) for f in _factors(t.expr)) > 1]
+        if products and len(products) < len(users):
+            found.add(s.name)
+    return frozenset(found)
 
 
 def _volume(known: Known, axes: list[sp.Symbol]) -> int:
