@@ -1,7 +1,7 @@
 """How a kernel computes: the formats, functions, tiles and casts that a rounding bound is derived from.
 
-An :class:`Arithmetic` (:mod:`.declared`) is a declaration; :data:`PRESETS` (:mod:`.presets`) are declarations that people run, and
-:mod:`symattn.measured` has those of real kernels, as measured. :mod:`.reading` takes one from what a user gives.
+An :class:`Arithmetic` (:mod:`.declared`) is a declaration; :data:`PRESETS` (:mod:`.presets`) are declarations that people run,
+and :mod:`symattn.measured` has those of real kernels, as measured. :mod:`.reading` takes one from what a user gives.
 """
 
 from symattn.arithmetic.declared import Algorithm, Arithmetic, Order, Shift

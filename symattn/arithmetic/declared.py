@@ -1,7 +1,7 @@
 """The declaration itself: its fields, what they are checked for, and how it is written down and read back.
 
-An :class:`Arithmetic` holds no tensor names: the rounding reading decides from the structure of a statement (a sum of products, an
-unreduced expression, an output, an operand of a matrix product) which entry applies.
+An :class:`Arithmetic` holds no tensor names: the rounding reading decides from the structure of a statement (a sum of products,
+an unreduced expression, an output, an operand of a matrix product) which entry applies.
 """
 
 from __future__ import annotations
@@ -261,11 +261,8 @@ class Arithmetic:
     def to_dict(self) -> dict[str, Any]:
         """The fields that differ from their defaults, in order; JSON can hold them."""
         out = asdict(self) | {"truncate": list(self.truncate)}
-        return {
-            f.name: out[f.name]
-            for f in fields(self)
-            if f.name in REQUIRED or out[f.name] != (f.default if f.default != () else [])
-        }
+        defaults = {f.name: f.default for f in fields(self)} | {"truncate": []}
+        return {n: x for n, x in out.items() if n in REQUIRED or x != defaults[n]}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Arithmetic:

@@ -57,9 +57,8 @@ def _weights(a: Arithmetic) -> str:
     when = "before normalising" if a.algorithm == "flash" else "after normalising"
     parts = [f"P read as {a.probability} ({when}"]
     if a.probability_scale != 1:
-        parts.append(
-            f"scaled by {a.probability_scale:g}, overflow {'saturates' if a.probability_overflow == 'saturate' else 'is NaN'}"
-        )
+        parts.append(f"scaled by {a.probability_scale:g}")
+        parts += ["overflow is NaN"] if a.probability_overflow == "nan" else []
     if a.sum_from_cast:
         parts.append("row sum of the rounded ones")
     return "; ".join(parts) + ")"

@@ -129,6 +129,8 @@ class Evaluation:
         As for :func:`evaluate`.
     refined
         Smaller bounds of some tensors, found in another way; what reads them profits.
+    boxes
+        Boxes of some inputs, in place of those of their arrays: what is known of an intermediate tensor, or all numbers in a range.
     """
 
     def __init__(
@@ -140,6 +142,7 @@ class Evaluation:
         sizes: Mapping[sp.Symbol | str, int] | None = None,
         input_errors: Mapping[str, Any] | None = None,
         refined: Mapping[str, Array] | None = None,
+        boxes: Mapping[str, Box] | None = None,
     ) -> None:
         check_names(program, inputs)
         given = {name: _as_array(x) for name, x in inputs.items()}
@@ -153,6 +156,7 @@ class Evaluation:
         self.known = Known({}, every, arithmetic, Subscripts(self._integers.get, numbers, scans=program.scan_axes))
         for name, a in given.items():
             self.known.boxes[name] = _input(a, (input_errors or {}).get(name))
+        self.known.boxes.update(boxes or {})
         self._reading = _Reading(program, self.known)
         self._run()
         self.boxes = {n: self.known.boxes[n] for n in (*given, *(s.name for s in program.statements))}
