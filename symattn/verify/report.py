@@ -12,6 +12,7 @@ from symattn.formats import Exact
 from symattn.intake import Array
 from symattn.verify.compare import Comparison, significant
 from symattn.verify.evidence import Evidence
+from symattn.verify.finding import Finding
 
 VERDICTS = ("pass", "suspect", "inconclusive", "fail")
 """From best to worst; a report's verdict is the worst of its parts."""
@@ -155,7 +156,9 @@ class Report:
         What the kernel was judged by, as plain data; of the default set, which has many, an empty mapping: each case has its own.
     cases
         One per input.
-    diagnosis, warnings
+    diagnosis
+        What explains a kernel that is out of bounds.
+    warnings
         Lines of text.
     replay
         The command line that runs the same again.
@@ -170,7 +173,7 @@ class Report:
     arithmetic: dict[str, Any]
     cases: tuple[CaseReport, ...]
     replay: str
-    diagnosis: tuple[str, ...] = ()
+    diagnosis: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
@@ -209,7 +212,7 @@ class Report:
             "definition": self.definition,
             "arithmetic": self.arithmetic,
             "cases": [c.to_dict() for c in self.cases],
-            "diagnosis": list(self.diagnosis),
+            "diagnosis": [f.to_dict() for f in self.diagnosis],
             "warnings": list(self.warnings),
             "skipped": list(self.skipped),
             "replay": self.replay,

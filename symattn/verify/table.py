@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from symattn.arithmetic import Arithmetic
 from symattn.verify.compare import significant
+from symattn.verify.finding import Finding
 from symattn.verify.report import DISPLAY, CaseReport, Report, TensorReport, short
 
 WIDTH = 80
@@ -25,7 +26,7 @@ def report_text(report: Report, *, color: bool = False) -> str:
     """
     lines = _many(report, color) if report.kernel is None else _one(report, color)
     lines += [line for w in report.warnings for line in _wrapped(f"warning: {w}")]
-    lines += [line for d in report.diagnosis for line in _wrapped(f"diagnosis: {d}")]
+    lines += [line for d in report.diagnosis for line in _finding(d)]
     lines += [line for s in report.skipped for line in _wrapped(f"not run: {s}")]
     tail = f"  ({report.seconds:.1f} s)" if report.seconds else ""
     lines += ["", f"verdict: {_painted(report.verdict, color)}{tail}", f"again:   {report.replay}"]
@@ -119,6 +120,12 @@ def conventions_text(conventions: Mapping[str, str]) -> str:
 def _painted(verdict: str, color: bool, width: int = 0) -> str:
     text = f"{verdict:<{width}}"
     return f"\x1b[{_COLORS[verdict]}m{text}\x1b[0m" if color else text
+
+
+def _finding(d: Finding) -> list[str]:
+    """A finding: its first line marked, the others below it."""
+    first, *rest = d.text
+    return ["", *_wrapped(f"diagnosis: {first}"), *(line for r in rest for line in _wrapped(r, 4))]
 
 
 def _wrapped(text: str, indent: int = 2) -> list[str]:

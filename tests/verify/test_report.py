@@ -10,9 +10,12 @@ import pytest
 
 from symattn import arithmetic
 from symattn.verify.compare import Comparison, Element
+from symattn.verify.finding import Finding
 from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
 
 ELEMENT = Element((0, 1), Fraction(1, 3), Fraction(1, 4), Fraction(1, 8), Fraction(1, 12), Fraction(2), Fraction(2, 3), "within")
+
+FINDING = Finding(("F05",), "d", "convention", "all", "everywhere", ("d",))
 
 
 def tensor(verdict, known=None, name="out"):
@@ -27,7 +30,7 @@ def report(*tensors, error=None, known=None, kernel="k"):
     a = arithmetic.get("flash-bf16").to_dict()
     case = CaseReport("normal", "k", "bfloat16", {"B": 1}, {"causal": "none", "scale": "1"}, a, tensors, error, known)
     return Report(
-        kernel, case.definition, a, (case,), "symattn verify k", diagnosis=("d",), warnings=("w " * 60,), skipped=("s",)
+        kernel, case.definition, a, (case,), "symattn verify k", diagnosis=(FINDING,), warnings=("w " * 60,), skipped=("s",)
     )
 
 

@@ -117,6 +117,8 @@ class Fault:
         In which dtypes, algorithms and on which inputs it shows.
     blind
         Inputs on which it cannot show.
+    convention
+        The key of :meth:`symattn.definition.Definition.conventions` that it is another choice of; "" where it is of none.
     rewrite
         What it means on a situation.
     """
@@ -131,6 +133,7 @@ class Fault:
     look: str = ""
     shows: str = "any dtype and algorithm"
     blind: str = ""
+    convention: str = ""
 
     @property
     def backward_only(self) -> bool:

@@ -1,0 +1,192 @@
+"""The diagnosis: which faults of the catalogue explain a kernel that is out of bounds, or what its deviation looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from symattn import formats
+from symattn.errors import SymattnError
+from symattn.verify.explaining import Hypothesis
+from symattn.verify.faults.catalogue import CATALOGUE
+from symattn.verify.faults.fault import KINDS, Fault, Situation
+from symattn.verify.faults.predict import predictions
+from symattn.verify.finding import Finding
+from symattn.verify.inputs import KINDS as INPUTS
+from symattn.verify.inputs import Shape, fields_for, fitted
+from symattn.verify.observed import Observed
+from symattn.verify.patterns import patterns, where
+from symattn.verify.reference import Reference
+from symattn.verify.report import DISPLAY
+from symattn.verify.search import Explanation, Search, together
+from symattn.verify.shrink import smallest_failing
+
+LARGE = 4_000_000
+"""Multiplications of one score matrix beyond which a case is left out of the search, unless all are so large."""
+SHOWN = 4
+"""As many hypotheses are told apart by other inputs."""
+SEPARATING = ("2,6,3,5,9,5", "1,4,2,9,5,6", "2,6,2,7,7,8", "1,6,2,21,26,6")
+"""Shapes on which hypotheses are tried that coincide on the inputs of a run."""
+
+
+def diagnose(
+    cases: Sequence[Observed],
+    again: Callable[[str, Shape], bool] | None = None,
+    faults: Mapping[str, Fault] = CATALOGUE,
+) -> tuple[Finding, ...]:
+    """Findings on a kernel, best first; none where no case fails.
+
+    Parameters
+    ----------
+    cases
+        Everything that it was run on.
+    again
+        Whether it fails on a kind of input in another shape: for the smallest shape that still fails, where nothing explains it.
+    faults
+        The catalogue.
+    """
+    if not any(o.failing for o in cases):
+        return ()
+    small = [o for o in cases if o.work <= LARGE]
+    kept = small if any(o.failing for o in small) else list(cases)
+    found = ranked(Search(kept, list(faults.values())).run(), faults)
+    if not found:
+        return (_pattern(kept, again),)
+    return tuple(_findings(found, kept))
+
+
+def ranked(found: Sequence[Explanation], faults: Mapping[str, Fault]) -> list[Explanation]:
+    """Explanations in order: fewer faults first, conventions before mathematics, arithmetic and range; once per set of faults."""
+    order = {f: k for k, f in enumerate(faults)}
+    once: dict[tuple[str, ...], Explanation] = {}
+    for e in found:
+        once.setdefault(tuple(sorted(f.id for f in e.faults)), e)
+
+    def rank(e: Explanation) -> tuple[int, int, int]:
+        return len(e.faults), max(KINDS.index(f.kind) for f in e.faults), min(order[f.id] for f in e.faults)
+
+    return sorted((e for e in once.values() if e.faults), key=rank)
+
+
+def _findings(found: Sequence[Explanation], cases: Sequence[Observed]) -> Iterator[Finding]:
+    first = len(found[0].faults)
+    kept = [e for e in found if len(e.faults) == first]
+    others = [" + ".join(f.id for f in e.faults) for e in kept]
+    told = _told_apart(kept[:SHOWN], cases) if len(kept) > 1 else None
+    for k, e in enumerate(kept):
+        coincide = [x for x in others if x != others[k]]
+        yield _finding(e, cases, coincide, told if k == 0 else None)
+
+
+def _finding(e: Explanation, cases: Sequence[Observed], coincide: Sequence[str], told: str | None) -> Finding:
+    failing = [o for o in cases if o.failing]
+    smallest = min(failing, key=lambda o: o.work)
+    names = dict.fromkeys(DISPLAY.get(n, n) for o in cases for n in o.judged if _covers(e, n))
+    explained = f"every element of {', '.join(names)} in {len(cases)} case{'s' * (len(cases) != 1)}"
+    place = f"{where(smallest)} of case {smallest.case}"
+    label = " and ".join(h.label for h in (*e.forward, *e.backward) if h.label)
+    title = " and ".join(f.title for f in e.faults) + (f" ({label})" if label else "") + _passes(e)
+    lines = [f"{' + '.join(f.id for f in e.faults)} {title}" + said(e, smallest.situation)]
+    lines += [f"  computes {f.wrong}; right is {f.right}" for f in e.faults]
+    kind = max((f.kind for f in e.faults), key=KINDS.index)
+    exact = "under it every element is within its bound: " if kind == "convention" else "it explains "
+    lines.append(f"  {exact}{explained}")
+    lines.append(f"  shows in {place}")
+    if e.open:
+        lines.append(f"  {', '.join(DISPLAY.get(n, n) for n in e.open)} stay unexplained")
+    if coincide:
+        lines.append(f"  {', '.join(coincide[:8])} explain{'s' * (len(coincide) == 1)} it as well on these inputs")
+    if told:
+        lines.append(f"  {told}")
+    lines.append("  symattn explain " + e.faults[0].id)
+    return Finding(tuple(f.id for f in e.faults), title, kind, explained, place, tuple(lines))
+
+
+def _covers(e: Explanation, name: str) -> bool:
+    return name not in e.open
+
+
+def _passes(e: Explanation) -> str:
+    """In which pass, where it is one of two."""
+    if e.forward and not e.both and not e.backward and e.split:
+        return ", in the forward pass alone"
+    if not e.forward and e.backward and not all(h.fault.backward_only for h in e.backward if h.fault):
+        return ", in the backward pass alone"
+    return ""
+
+
+def said(e: Explanation, situation: Situation) -> str:
+    """What the definition says instead, of a fault that is a choice of one of its conventions."""
+    words = situation.definition.conventions()
+    found = [words[f.convention] for f in e.faults if f.convention in words]
+    return f"; the definition says {' and '.join(dict.fromkeys(found))}" if found else ""
+
+
+def _told_apart(found: Sequence[Explanation], cases: Sequence[Observed]) -> str | None:
+    """Which input would tell the hypotheses apart that remain."""
+    base = min((o for o in cases if o.failing), key=lambda o: o.work)
+    definition, dtype = base.situation.definition, formats.get(base.situation.dtype).name
+    open_ = {(a, b) for a, b in combinations(range(len(found)), 2)}
+    shown = []
+    plain = definition.replace(heads=None, kv_heads=None) if definition.params == {} else definition
+    for text in SEPARATING:
+        shape = fitted(plain, Shape.parse(text))
+        if not open_:
+            break
+        try:
+            o = _asked(base, Reference(plain, fields_for(plain, shape, dtype, 0, INPUTS[0])))
+            apart = {p for p in open_ if _differ(found[p[0]], found[p[1]], o)}
+        except SymattnError:
+            continue
+        if apart:
+            shown.append(f"an input of {shape} (--shape)")
+            open_ -= apart
+    if not shown:
+        return "the inputs that were tried tell them apart nowhere: they may be the same here"
+    return f"{' and '.join(shown)} would tell {'them' if not open_ else 'some of them'} apart"
+
+
+def _asked(o: Observed, ref: Reference) -> Observed:
+    s = o.situation
+    return Observed(o.case, Situation(ref, s.arithmetic, None, s.with_lse), {}, ())
+
+
+def _differ(a: Explanation, b: Explanation, o: Observed) -> bool:
+    """Whether two explanations predict something else on an input."""
+    gradient = not (a.forward or b.forward)
+    found = []
+    for e in (a, b):
+        hypotheses: tuple[Hypothesis, ...] = e.backward if gradient else e.forward
+        alternative = together(hypotheses, o)
+        if alternative is None:
+            return False
+        found.append(predictions(o.situation, alternative, forward=not gradient, backward=gradient))
+    for name in found[0].keys() & found[1].keys():
+        p, q = found[0][name], found[1][name]
+        with np.errstate(all="ignore"):
+            if bool((np.abs(p.value - q.value) > p.reach + q.reach).any()) or bool(
+                (np.isnan(p.value) != np.isnan(q.value)).any()
+            ):
+                return True
+    return False
+
+
+def _pattern(cases: Sequence[Observed], again: Callable[[str, Shape], bool] | None) -> Finding:
+    """What can be said where nothing in the catalogue explains the kernel."""
+    o = min((o for o in cases if o.failing), key=lambda o: o.work)
+    seen = patterns(o)
+    lines = ["no fault of the catalogue, and no pair that was tried, explains every element", f"  in case {o.case}:"]
+    lines += [f"  {line}" for line in seen]
+    if again is not None and (shape := _shape(o)) is not None:
+        small = smallest_failing(shape, lambda s: again(o.case, s))
+        lines.append(f"  the smallest shape that still fails: --shape {small}")
+    return Finding((), seen[0] if seen else lines[0], "pattern", "", f"{where(o)} of case {o.case}", tuple(lines))
+
+
+def _shape(o: Observed) -> Shape | None:
+    s = o.situation.sizes
+    if set(s) != {"B", "H", "HKV", "N", "M", "D", "DV"}:
+        return None
+    return Shape(s["B"], s["H"], s["HKV"], s["N"], s["M"], s["D"], s["DV"])

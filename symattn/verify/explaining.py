@@ -1,0 +1,103 @@
+"""Whether a hypothesis explains what a kernel returned: every element of every tensor, within the declared bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from symattn import formats
+from symattn.errors import SymattnError
+from symattn.intake import Array
+from symattn.verify.faults.fault import SAME, Alternative, Fault, Prediction, Predictions, Situation
+from symattn.verify.faults.predict import predictions
+from symattn.verify.observed import Observed
+
+BETTER_THAN_CHANCE = 0.5
+"""What is left of the deviation of the wrong elements has to be less than this share of it."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A fault, in one of the ways that it can be meant, or None for what the definition says."""
+
+    fault: Fault | None
+    label: str = ""
+
+    def on(self, situation: Situation) -> Alternative | None:
+        """What it means on an input; the definition's own where the fault makes no difference there, None where it cannot be."""
+        if self.fault is None:
+            return SAME
+        found = {a.label: a for a in _alternatives(self.fault, situation)}
+        return found.get(self.label, SAME if not found else None)
+
+
+def _alternatives(fault: Fault, situation: Situation) -> tuple[Alternative, ...]:
+    key = ("alternatives", fault.id)
+    if key not in situation.kept:
+        situation.kept[key] = tuple(fault.alternatives(situation))
+    found: tuple[Alternative, ...] = situation.kept[key]
+    return found
+
+
+def hypotheses(faults: Iterable[Fault], situation: Situation) -> list[Hypothesis]:
+    """Everything that some faults can mean on an input."""
+    return [Hypothesis(f, a.label) for f in faults for a in _alternatives(f, situation)]
+
+
+def explained(kernel: Array, p: Prediction) -> Array:
+    """Which elements a prediction explains: within its reach, or the same infinity or NaN."""
+    k, value, reach = kernel.astype(np.float64), p.value, np.where(np.isnan(p.reach), np.inf, p.reach)
+    top = float(formats.get(kernel.dtype).max)
+    with np.errstate(all="ignore"):
+        near = np.abs(k - value) <= reach
+        beyond = np.isinf(k) & np.isfinite(value) & (np.sign(k) == np.sign(value)) & (np.abs(value) + reach >= top)
+    return (
+        near | (k == value) | (np.isnan(k) & np.isnan(value)) | (beyond & np.isfinite(reach)) | (np.isinf(reach) & ~np.isnan(k))
+    )
+
+
+def wrong(kernel: Array, base: Prediction) -> Array:
+    """Which elements the definition does not explain."""
+    return ~explained(kernel, base)
+
+
+def share_left(kernel: Array, base: Prediction, p: Prediction) -> float:
+    """What a prediction leaves of the deviation of the wrong elements: 0 nothing, 1 all of it; 0 where none is wrong."""
+    bad = wrong(kernel, base)
+    if not bad.any():
+        return 0.0
+    k = kernel.astype(np.float64)[bad]
+    with np.errstate(all="ignore"):
+        before, after = np.abs(k - base.value[bad]), np.abs(k - p.value[bad])
+        same = (np.isnan(k) & np.isnan(p.value[bad])) | (k == p.value[bad])
+        ratio = np.where(same, 0.0, np.where(np.isfinite(before), after / before, np.where(np.isfinite(after), 0.0, 1.0)))
+        vacuous = ~same & ~(p.reach[bad] < np.maximum(before, 2 * base.reach[bad]))
+    ratio = np.where(np.isnan(ratio) | vacuous, 1.0, ratio)
+    return float(np.mean(np.minimum(ratio, 1.0)))
+
+
+def misses(tensors: Mapping[str, Array], found: Predictions) -> int:
+    """How many elements are left unexplained; tensors that were not predicted count whole."""
+    return sum(
+        int((~explained(a, found[n])).sum()) if n in found and found[n].value.shape == a.shape else a.size
+        for n, a in tensors.items()
+    )
+
+
+def predicted(o: Observed, a: Alternative, gradient: bool) -> Predictions | None:
+    """What an alternative predicts for a case; None where it makes no sense there."""
+    try:
+        return predictions(o.situation, a, forward=not gradient, backward=gradient)
+    except (SymattnError, ZeroDivisionError, OverflowError):
+        return None
+
+
+def explains(o: Observed, a: Alternative, gradient: bool) -> bool:
+    """Whether an alternative explains all outputs (all gradients) of a case, and better than by being vague."""
+    tensors = o.part(gradient)
+    found = predicted(o, a, gradient)
+    if found is None or misses(tensors, found):
+        return False
+    return all(share_left(x, o.base[n], found[n]) <= BETTER_THAN_CHANCE for n, x in tensors.items() if n in o.base)

@@ -1,0 +1,209 @@
+"""The search for faults that explain a kernel: single ones on the smallest failing case first, then pairs, within a budget.
+
+Outputs and gradients are explained one after the other: a kernel may have one fault in both passes, in the forward alone, in
+the backward alone, or two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from symattn.program import Program
+from symattn.verify.explaining import Hypothesis, explains, hypotheses, misses, predicted
+from symattn.verify.faults.fault import SAME, Alternative, Edit, Fault
+from symattn.verify.observed import Observed
+
+EVALUATIONS = 400
+"""Lists that are evaluated for pairs."""
+DERIVED = 24
+"""Other programs whose gradients are derived."""
+POISON = "poison"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What explains a kernel: a hypothesis or two for the outputs, one for the gradients.
+
+    ``forward`` is empty where the outputs are right; ``backward`` is what the gradients follow, beside or instead of it;
+    ``both`` says that the gradients follow ``forward`` too, ``split`` that they were judged and do not; ``open`` are tensors that
+    stay unexplained.
+    """
+
+    forward: tuple[Hypothesis, ...]
+    backward: tuple[Hypothesis, ...] = ()
+    both: bool = False
+    split: bool = False
+    open: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The faults in it, once each."""
+        found = [h.fault for h in (*self.forward, *self.backward) if h.fault is not None]
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass
+class Search:
+    """The cases of a kernel, and what was found out about them."""
+
+    cases: Sequence[Observed]
+    faults: Sequence[Fault]
+    budget: int = EVALUATIONS
+    derived: int = DERIVED
+    _smallest: dict[bool, Observed] = field(default_factory=dict)
+
+    def run(self) -> list[Explanation]:
+        """Everything that explains all cases; single faults before pairs."""
+        forward = self._forward() if self.fails(False) else [()]
+        if not any(o.part(True) for o in self.cases):
+            return [Explanation(f) for f in forward if f]
+        return [e for f in forward for e in self._gradients(f)] or self._halves(forward)
+
+    def fails(self, gradient: bool) -> bool:
+        """Whether any case has an output (a gradient) out of bounds."""
+        return any(o.fails(gradient) for o in self.cases)
+
+    def smallest(self, gradient: bool) -> Observed:
+        """The smallest case in which an output (a gradient) fails, or where none does."""
+        if gradient not in self._smallest:
+            pool = [o for o in self.cases if o.fails(gradient)] or list(self.cases)
+            self._smallest[gradient] = min(pool, key=lambda o: o.work)
+        return self._smallest[gradient]
+
+    def holds(self, meaning: Callable[[Observed], Alternative | None], gradient: bool) -> bool:
+        """Whether an alternative explains every case."""
+        first = self.smallest(gradient)
+        for o in (first, *(o for o in self.ordered() if o is not first)):
+            a = meaning(o)
+            if o.part(gradient) and (a is None or not explains(o, a, gradient)):
+                return False
+        return True
+
+    def ordered(self) -> list[Observed]:
+        """Failing cases first, small ones first; those with NaN in what must not be read only where nothing else fails."""
+        plain = [o for o in self.cases if o.case != POISON]
+        kept = plain if any(o.failing for o in plain) else list(self.cases)
+        return sorted(kept, key=lambda o: (not o.failing, o.work))
+
+    def _forward(self) -> list[tuple[Hypothesis, ...]]:
+        """What explains the outputs of every case."""
+        o = self.smallest(False)
+        singles = hypotheses([f for f in self.faults if not f.backward_only], o.situation)
+        found = [(h,) for h in singles if self.holds(lambda at, h=h: h.on(at.situation), False)]
+        return found or [*self._pairs(o, singles)]
+
+    def _pairs(self, o: Observed, singles: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, ...]]:
+        """Two faults at once, those first that explain most alone."""
+        tensors, scored = o.part(False), []
+        for h in singles:
+            a = h.on(o.situation)
+            found = None if a is None else predicted(o, a, False)
+            if a is not None and found is not None and composable(a):
+                scored.append((misses(tensors, found), h))
+        ranked = [h for _, h in sorted(scored, key=lambda x: x[0])]
+        left = self.budget
+        for total in range(1, 2 * len(ranked) - 2):
+            for k in range(max(0, total - len(ranked) + 1), (total + 1) // 2):
+                first, second = ranked[k], ranked[total - k]
+                if left <= 0:
+                    return
+                if first.fault is second.fault:
+                    continue
+                left -= 1
+                if self.holds(lambda at, p=(first, second): together(p, at), False):
+                    yield (first, second)
+
+    def _gradients(self, forward: tuple[Hypothesis, ...]) -> list[Explanation]:
+        """How the gradients follow, given what explains the outputs."""
+        bases: list[tuple[Hypothesis, ...]] = [forward, ()] if forward else [()]
+        for base in bases:
+            if self.holds(lambda at, b=base: together(b, at), True):
+                return [Explanation(forward, (), both=bool(base), split=not base)]
+        found = []
+        for base in bases:
+            o = self.smallest(True)
+            for h in hypotheses([f for f in self.faults if f.backward_only], o.situation):
+                if self.holds(lambda at, b=base, h=h: together((*b, h), at), True):
+                    found.append(Explanation(forward, (h,), both=bool(base)))
+            if found:
+                return found
+        return self._other_in_backward(forward)
+
+    def _other_in_backward(self, forward: tuple[Hypothesis, ...]) -> list[Explanation]:
+        """A fault of the forward that only the backward has."""
+        o, found = self.smallest(True), []
+        for h in hypotheses([f for f in self.faults if not f.backward_only], o.situation):
+            a = h.on(o.situation)
+            if a is None or not self._affordable(a, o):
+                continue
+            if self.holds(lambda at, h=h: h.on(at.situation), True):
+                found.append(Explanation(forward, (h,)))
+        return found
+
+    def _affordable(self, a: Alternative, o: Observed) -> bool:
+        """Whether its gradient needs no derivation, or one is left."""
+        if a.values is not None or (a.definition is None and a.program is None):
+            return True
+        self.derived -= 1
+        return self.derived >= 0
+
+    def _halves(self, forward: Sequence[tuple[Hypothesis, ...]]) -> list[Explanation]:
+        """What explains the outputs alone, or the gradients alone, where nothing explains both."""
+        gradients = tuple(dict.fromkeys(n for o in self.cases for n in o.failing if n.startswith("grad_")))
+        if forward:
+            return [Explanation(f, open=gradients) for f in forward if f]
+        outputs = tuple(dict.fromkeys(n for o in self.cases for n in o.failing if not n.startswith("grad_")))
+        return [replace(e, open=outputs) for e in self._gradients(()) if e.faults]
+
+
+def composable(a: Alternative) -> bool:
+    """Whether another alternative can be put on top."""
+    return a.values is None and a.program is None
+
+
+def together(parts: Iterable[Hypothesis], o: Observed) -> Alternative | None:
+    """Several hypotheses at once on a case; None where they cannot be combined."""
+    result = SAME
+    for h in parts:
+        a = h.on(o.situation)
+        both = None if a is None else combined(result, a)
+        if both is None:
+            return None
+        result = both
+    return result
+
+
+def combined(a: Alternative, b: Alternative) -> Alternative | None:
+    """Two alternatives at once; None where both change the same thing."""
+    if a is SAME or b is SAME:
+        return b if a is SAME else a
+    if a.values is not None or b.values is not None:
+        return None
+    single = ("definition", "program", "reads", "writes", "fields", "arithmetic")
+    if any(getattr(a, f) is not None and getattr(b, f) is not None for f in single):
+        return None
+    if {a.definition, b.definition} != {None} and {a.program, b.program} != {None}:
+        return None
+    taken = {f: getattr(a, f) if getattr(a, f) is not None else getattr(b, f) for f in single}
+    after = a.after or b.after
+    if a.after is not None and b.after is not None:
+        first, second = a.after, b.after
+        after = lambda s, p: second(s, first(s, p))
+    return Alternative(
+        label=" and ".join(x for x in (a.label, b.label) if x),
+        edit=_one_after_the_other(a.edit, b.edit),
+        gradient=_one_after_the_other(a.gradient, b.gradient),
+        after=after,
+        **taken,
+    )
+
+
+def _one_after_the_other(first: Edit | None, second: Edit | None) -> Edit | None:
+    if first is None or second is None:
+        return first or second
+
+    def edit(program: Program) -> Program:
+        return second(first(program))
+
+    return edit
