@@ -1,9 +1,9 @@
 """A judged run as a ``.npz`` file: inputs, outputs, exact values and bounds of every case, and the report itself.
 
 Names are ``CASE/FIELD`` for inputs and outputs, and for an output ``CASE/FIELD.exact`` (midpoint of the enclosure rounded to
-float64), ``CASE/FIELD.radius`` (the exact value lies within it around that) and ``CASE/FIELD.bound`` (the greatest error allowed);
-``report`` is the JSON document as text. NumPy reads the file alone; :func:`cases_in` takes it apart again, so that recorded
-tensors are judged from it.
+float64), ``CASE/FIELD.radius`` (the exact value lies within it around that) and ``CASE/FIELD.bound`` (the greatest error that is
+allowed); ``report`` is the JSON document as text. NumPy reads the file alone; :func:`cases_in` takes it apart again, so that
+recorded tensors are judged from it.
 """
 
 from __future__ import annotations

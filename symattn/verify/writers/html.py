@@ -20,12 +20,12 @@ FEW = 24
 """Cases up to which pictures of tensors that pass are drawn too."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 MEANING = {
-    "pass": "every element is within the bound of the declared arithmetic",
-    "known": "out of bounds for a known reason",
-    "suspect": "what is out of bounds proves no fault",
-    "inconclusive": "some elements show nothing: no bound, or not decided",
-    "fail": "no correct kernel of the declared arithmetic gives this",
-    "error": "symattn itself failed",
+    "pass": "Every element is within the bound of the declared arithmetic.",
+    "known": "Out of bounds for a known reason.",
+    "suspect": "What is out of bounds proves no fault.",
+    "inconclusive": "Some elements show nothing: no bound, or not decided.",
+    "fail": "No correct kernel of the declared arithmetic gives this.",
+    "error": "symattn itself failed.",
 }
 
 
@@ -47,7 +47,7 @@ def page(report: Report, *, strict: bool = False) -> str:
     name = report.kernel or "all kernels that run here"
     parts = [
         f"<header><p class=tool>symattn verify</p><h1>{_text(name)}</h1>{_badge(verdict)}",
-        f"<p>{_text(MEANING[verdict])}.</p></header>",
+        f"<p>{_text(MEANING[verdict])}</p></header>",
         _facts(report),
         _list("Diagnosis", words.diagnosis_lines(report), "diagnosis"),
         _list("Warnings", map(str, report.warnings), "warnings"),
@@ -185,19 +185,19 @@ def _pictures(t: TensorReport, c: CaseReport) -> str:
     chosen = picture.shown(found, HEADS)
     tile = c.arithmetic.get("query_tile" if t.name in ("out", "grad_query") else "tile")
     whole = picture.overview(t.name, e, tile if isinstance(tile, int) else None)
-    figures = [_figure(whole, f"{whole.rows} x {whole.columns}, the worst of each")] if whole is not None else []
-    figures += [_figure(p, p.name or f"{p.rows} x {p.columns}") for p in chosen]
+    figures = [_figure(whole, f"{whole.rows} x {whole.columns}")] if whole is not None else []
+    figures += [_figure(p, p.name or f"{p.rows} x {p.columns}", p.failing) for p in chosen]
     cut = f" {len(chosen)} of {len(found)} shown, those with the worst elements." if len(chosen) < len(found) else ""
     note = f"{words.label(t)}: {found[0].rows} (down) x {found[0].columns} (across).{cut}"
     return f"<h3>{_text(note)}</h3><div class=maps>{''.join(figures)}</div>"
 
 
-def _figure(p: picture.Panel, caption: str) -> str:
+def _figure(p: picture.Panel, caption: str, failing: int = 0) -> str:
     cells = picture.pooled(p.cells)
     size = max(3, min(14, 320 // max(cells.shape)))
     width, height = cells.shape[1] * size, cells.shape[0] * size
-    mark = f" <b>{p.failing} out</b>" if p.failing else ""
+    mark = f" <b>{failing} out</b>" if failing else ""
     image = (
         f'<img src="{picture.data_address(cells)}" width={width} height={height} alt="{_text(p.words)}" title="{_text(p.words)}">'
     )
-    return f"<figure>{image}<figcaption>{_text(caption)}{mark}</figcaption></figure>"
+    return f"<figure>{image}<figcaption style=max-width:{max(width, 128)}px>{_text(caption)}{mark}</figcaption></figure>"
