@@ -41,6 +41,21 @@ def contract(operands: Sequence[Operand], out: Sequence[sp.Symbol], over: Sequen
     return np.broadcast_to(align(a, ix, tuple(out), sizes), [sizes[x] for x in out])
 
 
+def largest_space(ixs: Sequence[tuple[sp.Symbol, ...]], out: Sequence[sp.Symbol], sizes: Sizes) -> int:
+    """The most points that one step of :func:`contract` runs over, for operands with the given indices.
+
+    >>> i, j, k = sp.symbols("i j k", integer=True)
+    >>> largest_space([(i, j), (j, k)], (i, k), {i: 2, j: 3, k: 5})
+    30
+    """
+    todo, most = list(ixs), max([_count(ix, sizes) for ix in (*ixs, tuple(out))])
+    while len(todo) > 1:
+        p, q, keep = _cheapest(todo, out, sizes)
+        most = max(most, _count(tuple({*todo[p], *todo[q]}), sizes))
+        todo = [ix for k, ix in enumerate(todo) if k not in (p, q)] + [keep]
+    return most
+
+
 def align(a: Array, ix: tuple[sp.Symbol, ...], axes: tuple[sp.Symbol, ...], sizes: Sizes) -> Array:
     """The array with its axes in the order of ``axes`` and an axis of length 1 for each index that it lacks."""
     if not ix:

@@ -48,7 +48,7 @@ O has another list than one that sums ``P dP``. Sources: N. J. Higham, *Accuracy
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -117,7 +117,8 @@ def evaluate(
     >>> float(box.value), bool(3 * 2**-24 * 4 <= box.bound < 1.001 * 3 * 2**-24 * 4)  # three additions, a sum of sizes of 4
     (4.0, True)
     """
-    return Evaluation(program, inputs, arithmetic, sizes=sizes, input_errors=input_errors).boxes
+    found = Evaluation(program, inputs, arithmetic, sizes=sizes, input_errors=input_errors).boxes
+    return {n: found[n] for n in (*inputs, *(s.name for s in program))}
 
 
 class Evaluation:
@@ -127,8 +128,8 @@ class Evaluation:
     ----------
     program, inputs, arithmetic, sizes, input_errors
         As for :func:`evaluate`.
-    refined
-        Smaller bounds of some tensors, found in another way; what reads them profits.
+    refine
+        By name of a tensor: finds a smaller bound of it, given the evaluation so far; what reads it profits.
     boxes
         Boxes of some inputs, in place of those of their arrays: what is known of an intermediate tensor, or all numbers in a range.
     """
@@ -141,7 +142,7 @@ class Evaluation:
         *,
         sizes: Mapping[sp.Symbol | str, int] | None = None,
         input_errors: Mapping[str, Any] | None = None,
-        refined: Mapping[str, Array] | None = None,
+        refine: Mapping[str, Callable[[Evaluation, str], Array]] | None = None,
         boxes: Mapping[str, Box] | None = None,
     ) -> None:
         check_names(program, inputs)
@@ -151,7 +152,8 @@ class Evaluation:
             **numbers,
             **{a: size_value(s, numbers) for a, s in program.dims.items() if s.free_symbols <= numbers.keys()},
         }
-        self.program, self._refined = program, dict(refined or {})
+        self.program, self._refine = program, dict(refine or {})
+        self.refined: dict[str, Box] = {}
         self._integers = {n: a.astype(np.int64) for n, a in given.items() if a.dtype.kind in "iub"}
         self.known = Known({}, every, arithmetic, Subscripts(self._integers.get, numbers, scans=program.scan_axes))
         for name, a in given.items():
@@ -159,7 +161,11 @@ class Evaluation:
         self.known.boxes.update(boxes or {})
         self._reading = _Reading(program, self.known)
         self._run()
-        self.boxes = {n: self.known.boxes[n] for n in (*given, *(s.name for s in program.statements))}
+
+    @property
+    def boxes(self) -> dict[str, Box]:
+        """The box of every tensor found so far, by name."""
+        return self.known.boxes
 
     def _run(self) -> None:
         known, program = self.known, self.program
@@ -172,8 +178,10 @@ class Evaluation:
                 if is_position(s):
                     self._integers[s.name] = known.subscripts.positions(s, tuple(known.sizes[a] for a in s.indices))
                 known.boxes[s.name] = self._reading.statement(s)
-                if s.name in self._refined:
-                    known.boxes[s.name] = bx.refined(known.boxes[s.name], self._refined[s.name])
+                if s.name in self._refine:
+                    smaller = self._refine[s.name](self, s.name)
+                    self.refined[s.name] = known.boxes[s.name]
+                    known.boxes[s.name] = bx.refined(known.boxes[s.name], smaller)
 
     def local(self, s: Statement, operands: Mapping[str, Box]) -> Box:
         """The box of a statement of no scan from other boxes of what it reads.

@@ -1,0 +1,5 @@
+"""Slopes."""
+
+from symattn.readings.slopes.bounded import Bounded, bounds
+
+__all__ = ["Bounded", "bounds"]

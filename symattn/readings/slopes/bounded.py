@@ -1,0 +1,125 @@
+"""The door: bounds of the outputs of a program, plain propagation and slopes together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from symattn.arithmetic import Arithmetic
+from symattn.errors import UnknownNameError, nearest
+from symattn.program import Program
+from symattn.readings.boxes import Array
+from symattn.readings.rounding import Evaluation
+from symattn.readings.slopes.enclosures import EACH
+from symattn.readings.slopes.sweep import Sweeps
+
+__all__ = ["Bounded", "bounds"]
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What is known of an output of a conforming kernel.
+
+    Parameters
+    ----------
+    value
+        The float64 value v.
+    own
+        At most how far v is from the true value.
+    bound
+        At most how far the output of a conforming kernel is from the true value; infinite where nothing is promised.
+    parts
+        Where asked for: what each source of errors contributes to the bound from slopes.
+    """
+
+    value: Array
+    own: Array
+    bound: Array
+    parts: Mapping[str, Array] | None = None
+
+
+def bounds(
+    program: Program,
+    inputs: Mapping[str, Any],
+    arithmetic: Arithmetic,
+    outputs: Iterable[str] | None = None,
+    *,
+    sizes: Mapping[sp.Symbol | str, int] | None = None,
+    input_errors: Mapping[str, Any] | None = None,
+    parts: bool = False,
+) -> dict[str, Bounded]:
+    """Rigorous bounds of the rounding errors of outputs: the smaller of plain propagation and the sum over slopes.
+
+    Parameters
+    ----------
+    program, inputs, arithmetic, sizes, input_errors
+        As for :func:`symattn.readings.rounding.evaluate`.
+    outputs
+        Names of defined tensors; the outputs of the program by default.
+    parts
+        Whether to split the bound by its sources.
+
+    Returns
+    -------
+    dict
+        Name -> :class:`Bounded` with float64 arrays of the shape of the tensor, bounds rounded outward.
+
+    Raises
+    ------
+    UnknownNameError
+        For an output that the program does not define.
+    ShapeError, InputValueError, ProgramError
+        As the rounding reading does.
+
+    >>> from symattn import arithmetic
+    >>> from symattn.definition import Definition
+    >>> q, k, v = (np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4) * s for s in (8, 8, 1))
+    >>> found = bounds(Definition(lse=False).program(), {"Q": q, "K": k, "V": v}, arithmetic.get("eager-fp32"))
+    >>> bool((found["O"].bound > 0).all()), found["O"].bound.dtype
+    (True, dtype('float64'))
+    """
+    return _bounds(program, inputs, arithmetic, outputs, sizes, input_errors, EACH)
+
+
+def _bounds(
+    program: Program,
+    inputs: Mapping[str, Any],
+    arithmetic: Arithmetic,
+    outputs: Iterable[str] | None,
+    sizes: Mapping[sp.Symbol | str, int] | None,
+    input_errors: Mapping[str, Any] | None,
+    each: int,
+) -> dict[str, Bounded]:
+    asked = tuple(program.outputs if outputs is None else outputs)
+    for n in asked:
+        if n not in program:
+            raise UnknownNameError(f"the program defines no tensor {n!r}. {nearest(n, [s.name for s in program])}")
+    sharper: dict[str, Array] = {}
+
+    def refine(evaluation: Evaluation, name: str) -> Array:
+        sharper[name] = Sweeps(evaluation, each).bound(name)
+        return sharper[name]
+
+    read = {n for s in program for n in s.needs}
+    to_refine = {n: refine for n in program.outputs if n in read}
+    evaluation = Evaluation(
+        program,
+        inputs,
+        arithmetic,
+        sizes=sizes,
+        input_errors=input_errors,
+        refine=to_refine,
+    )
+    sweeps = Sweeps(evaluation, each)
+    found = {}
+    for n in asked:
+        b = evaluation.boxes[n]
+        bound = b.bound
+        if n not in sharper and sweeps.worthwhile(n):
+            bound = np.fmin(bound, sweeps.bound(n))
+        found[n] = Bounded(b.value, b.own, bound)
+    return found

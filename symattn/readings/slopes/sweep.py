@@ -1,0 +1,100 @@
+"""One output's bound from slopes: the plan carried out over the boxes of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from symattn.program import Statement, Table, name_of
+from symattn.readings import boxes as bx
+from symattn.readings.boxes import Array, Box
+from symattn.readings.rounding import Evaluation
+from symattn.readings.slopes.enclosures import EACH, Enclosures
+from symattn.readings.slopes.planning import Plan, Situation, plan_for
+
+__all__ = ["Sweeps"]
+
+
+class Sweeps:
+    """The sweeps over one evaluation; what they share is found once.
+
+    Parameters
+    ----------
+    evaluation
+        The boxes.
+    each
+        Up to so many points, slopes are evaluated element by element.
+    """
+
+    def __init__(self, evaluation: Evaluation, each: int = EACH) -> None:
+        self.evaluation, self.program, self.each = evaluation, evaluation.program, each
+        self._doubt: dict[str, bool] = {}
+
+    def worthwhile(self, out: str) -> bool:
+        """Whether some error reaches the output by more than one path: plain propagation is as sharp where none does."""
+        live = self.program.with_statements(self.program.statements, (out,)).live()
+        moving, seen = self._moving(), set()
+        for s in live:
+            for x in () if s.range_only or s.name in self._opaque() else s.reads:
+                n = name_of(x)
+                if n in moving and self.evaluation.boxes[n].value.ndim:
+                    if n in seen:
+                        return True
+                    seen.add(n)
+        return False
+
+    def bound(self, out: str) -> Array:
+        """The bound of the theorem for every element of a tensor; not finite where it says nothing."""
+        known = self.evaluation.known
+        situation = Situation(
+            self.program, Table(known.sizes), self._moving(), self._opaque(), frozenset(self.evaluation.refined)
+        )
+        plan = plan_for(situation, out)
+        enclosures, local = Enclosures(plan, known, {**known.boxes, **self.evaluation.refined}, self.each), _Local(self, plan)
+        with np.errstate(all="ignore"):
+            total = np.zeros(known.boxes[out].value.shape)
+            for term in plan.terms:
+                total = total + enclosures.weighed(term.monomials, local.error(term.name), term.at)
+        return np.where(np.isnan(total) | ~np.isfinite(known.boxes[out].value), np.inf, total)
+
+    def _moving(self) -> frozenset[str]:
+        return frozenset(n for n, b in self.evaluation.known.boxes.items() if np.any(b.bound))
+
+    def _opaque(self) -> frozenset[str]:
+        return frozenset(s.name for s in self.program if s.name in self.evaluation.known.boxes and self._is_opaque(s))
+
+    def _is_opaque(self, s: Statement) -> bool:
+        """Steps of a scan, maxima, products, and what rounding errors could put on the other side of a condition."""
+        if s.name not in self._doubt:
+            hard = s.scan is not None or (bool(s.over) and s.reduce != "sum")
+            self._doubt[s.name] = hard or (bool(s.conditions) and self.evaluation.doubtful(s))
+        return self._doubt[s.name]
+
+
+class _Local:
+    """What each statement of a plan adds by itself, the errors of operands that it hands on among it."""
+
+    def __init__(self, sweeps: Sweeps, plan: Plan) -> None:
+        self.sweeps, self.plan, self.boxes = sweeps, plan, sweeps.evaluation.known.boxes
+        self._errors: dict[str, Array] = {}
+
+    def error(self, name: str) -> Array:
+        """At the worst of all values that a kernel may have computed from."""
+        if name not in self._errors:
+            program = self.sweeps.program
+            if name not in program or name in self.sweeps._opaque():
+                self._errors[name] = self.boxes[name].bound
+            else:
+                s = program[name]
+                self._errors[name] = self.sweeps.evaluation.local(s, self._operands(s)).bound
+        return self._errors[name]
+
+    def _operands(self, s: Statement) -> Mapping[str, Box]:
+        given = {}
+        for n in {name_of(x) for x in s.reads}:
+            b = self.boxes[n]
+            if b.gauge or not np.any(b.bound) or (n, s.name) in self.plan.cut:
+                continue
+            given[n] = bx.as_given(b, self.error(n) if n in self.plan.folded else 0.0)
+        return given
