@@ -26,10 +26,8 @@ def commands(report: Report, *, strict: bool = False) -> str:
     place = _place(report.kernel)
     if report.error is not None:
         lines.append(_command("error", f"symattn verify {report.kernel or ''}".strip(), report.error, place))
-    diagnosis = words.diagnosis_lines(report)
-    if diagnosis:
-        level = "error" if words.whole_counted(report, strict=strict) == "fail" else "warning"
-        lines.append(_command(level, "symattn: diagnosis", "\n".join(diagnosis), place))
+    level = "error" if words.whole_counted(report, strict=strict) == "fail" else "warning"
+    lines += [_command(level, f"symattn: {first}", "\n".join(rest) or first, place) for first, *rest in words.findings(report)]
     for level, verdicts in (("error", ("fail",)), ("warning", ("suspect", "inconclusive"))):
         for case in report.cases:
             if words.case_counted(case, strict=strict) in verdicts:
@@ -73,7 +71,9 @@ def markdown(report: Report, *, strict: bool = False) -> str:
     lines = [f"### symattn verify{kernel}: {SIGNS[verdict]} {verdict}", ""]
     if report.error is not None:
         lines += [cell(report.error), ""]
-    lines += [f"- **{cell(d)}**" for d in words.diagnosis_lines(report)] + ([""] if report.diagnosis else [])
+    for first, *rest in words.findings(report):
+        lines += [f"- **{cell(first)}**", *(f"  - {cell(line)}" for line in rest)]
+    lines += [""] if report.diagnosis else []
     for name, text in (
         ("definition", words.definition_words(report.definition)),
         ("arithmetic", "; ".join(dict.fromkeys(words.arithmetic_words(c.arithmetic) for c in report.cases if c.arithmetic))),
@@ -109,7 +109,7 @@ def _rows(case: CaseReport, strict: bool) -> list[str]:
     return rows
 
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&@^])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#!|~$&@^]|^[-+=])")
 
 
 def cell(text: str) -> str:

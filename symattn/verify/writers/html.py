@@ -49,7 +49,7 @@ def page(report: Report, *, strict: bool = False) -> str:
         f"<header><p class=tool>symattn verify</p><h1>{_text(name)}</h1>{_badge(verdict)}",
         f"<p>{_text(MEANING[verdict])}</p></header>",
         _facts(report),
-        _list("Diagnosis", words.diagnosis_lines(report), "diagnosis"),
+        _diagnosis(report),
         _list("Warnings", map(str, report.warnings), "warnings"),
         *(_section(key, value) for key, value in words.sections(report).items()),
         _summary(report, strict),
@@ -92,6 +92,14 @@ def _facts(report: Report) -> str:
 def _list(title: str, lines: Iterable[str], kind: str) -> str:
     items = "".join(f"<li>{_text(line)}</li>" for line in lines)
     return f'<section class="{kind}"><h2>{title}</h2><ul>{items}</ul></section>' if items else ""
+
+
+def _diagnosis(report: Report) -> str:
+    found = words.findings(report)
+    items = "".join(
+        f"<h3>{_text(first)}</h3><ul>{''.join(f'<li>{_text(line)}</li>' for line in rest)}</ul>" for first, *rest in found
+    )
+    return f'<section class="diagnosis"><h2>Diagnosis</h2>{items}</section>' if found else ""
 
 
 def _section(key: str, value: Any) -> str:
@@ -183,7 +191,8 @@ def _pictures(t: TensorReport, c: CaseReport) -> str:
         return ""
     found = picture.panels(t.name, e)
     chosen = picture.shown(found, HEADS)
-    tile = c.arithmetic.get("query_tile" if t.name in ("out", "grad_query") else "tile")
+    rows = picture.axes_of(t.name, e.kernel.ndim)[-2:-1]
+    tile = c.arithmetic.get("tile" if "key" in rows else "query_tile")
     whole = picture.overview(t.name, e, tile if isinstance(tile, int) else None)
     figures = [_figure(whole, f"{whole.rows} x {whole.columns}")] if whole is not None else []
     figures += [_figure(p, p.name or f"{p.rows} x {p.columns}", p.failing) for p in chosen]

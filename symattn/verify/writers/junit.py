@@ -74,7 +74,7 @@ def _properties(suite: ET.Element, report: Report, cases: list[CaseReport]) -> N
     declared = dict.fromkeys(words.arithmetic_words(c.arithmetic) for c in cases if c.arithmetic)
     rows = [("verdict", report.verdict), ("definition", words.definition_words(definition))]
     rows += [("arithmetic", a) for a in declared]
-    rows += [("diagnosis", d) for d in words.diagnosis_lines(report)]
+    rows += [("diagnosis", "\n".join(lines)) for lines in words.findings(report)]
     rows += [("warning", str(w)) for w in report.warnings]
     rows += [(key, line) for key, value in words.sections(report).items() for line in words.flat(value)]
     rows += [("replay", report.replay)]

@@ -91,9 +91,10 @@ def arithmetic_words(declared: Mapping[str, Any]) -> str:
     return Arithmetic.from_dict(declared).describe() if declared else ""
 
 
-def diagnosis_lines(r: Report) -> list[str]:
-    """The diagnosis, a line or more per finding."""
-    return [line for d in r.diagnosis for line in str(d).splitlines() if line.strip()]
+def findings(r: Report) -> list[list[str]]:
+    """The diagnosis: the lines of each finding, what it is first."""
+    found = [[line.strip() for line in str(d).splitlines() if line.strip()] for d in r.diagnosis]
+    return [lines for lines in found if lines]
 
 
 def sections(r: Report) -> dict[str, Any]:
