@@ -131,7 +131,8 @@ class Evaluation:
     refine
         By name of a tensor: finds a smaller bound of it, given the evaluation so far; what reads it profits.
     boxes
-        Boxes of some inputs, in place of those of their arrays: what is known of an intermediate tensor, or all numbers in a range.
+        Boxes of some inputs, in place of those of their arrays: what is known of an intermediate tensor, or all numbers in a
+        range.
     """
 
     def __init__(

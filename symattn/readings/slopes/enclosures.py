@@ -1,9 +1,9 @@
 """The numeric half of a sweep: factors as arrays with a radius, and what a slope adds to the bound.
 
-``sum over F of |slope| e`` needs the absolute value of a sum of monomials. One monomial factors into matrix products. For several,
-the factors that all share are taken out; the rest X is evaluated element by element where that is small, and otherwise bounded by
-``sum W |X| <= sqrt(sum W a) sqrt(sum (W/a) X^2)`` for whatever a > 0, where X^2 expands into matrix products; ``a`` is the size of
-X over the output's columns, which makes the two sides close also where few elements carry the weight.
+``sum over F of |slope| e`` needs the absolute value of a sum of monomials. One monomial factors into matrix products. For
+several, the factors that all share are taken out; the rest X is evaluated element by element where that is small, and otherwise
+bounded by ``sum W |X| <= sqrt(sum W a) sqrt(sum (W/a) X^2)`` for whatever a > 0, where X^2 expands into matrix products; ``a`` is
+the size of X over the output's columns, which makes the two sides close also where few elements carry the weight.
 """
 
 from __future__ import annotations
@@ -114,14 +114,12 @@ class Enclosures:
     def _radius(self, factors: Sequence[Named], out: Axes, weights: Sequence[Operand] = ()) -> Array:
         """``sum (prod (|v| + r) - prod |v|)`` without cancellation: one factor's radius after the other."""
         total: Array = np.zeros([self.sizes[a] for a in out])
-        pairs = [(*self.factor(k), ix) for k, ix in factors]
-        for p, (_, r, _) in enumerate(pairs):
+        for p, (f, ix) in enumerate(factors):
+            r = self.factor(f)[1]
             if r is not None:
-                ops = [
-                    (np.abs(v) if q < p or s is None else r if q == p else np.abs(v) + s, ix)
-                    for q, (v, s, ix) in enumerate(pairs)
-                ]
-                total = total + contract([*weights, *ops], out, (), self.sizes)
+                before = [(np.abs(self.factor(k)[0]), axes) for k, axes in factors[:p]]
+                ops = [*weights, *before, (r, ix), *(self.size(g) for g in factors[p + 1 :])]
+                total = total + contract(ops, out, (), self.sizes)
         return total
 
     def size(self, f: Named) -> Operand:
@@ -153,9 +151,8 @@ class Enclosures:
         free = self.plan.free
         radius = sum(abs(m.coefficient) * self._radius(m.factors, free, weights) for m in rest)
         found = np.zeros([self.sizes[a] for a in free]) + radius
-        axes = tuple(
-            dict.fromkeys((*free, *(a for _, ix in weights for a in ix), *(a for m in rest for _, ix in m.factors for a in ix)))
-        )
+        carried = [ix for _, ix in weights] + [ix for m in rest for _, ix in m.factors]
+        axes = tuple(dict.fromkeys((*free, *(a for ix in carried for a in ix))))
         if self.plan.space(axes) <= self.each:
             return found + self._summed([*weights, (self._dense(rest, axes), axes)])
         return found + self._cauchy(rest, weights)

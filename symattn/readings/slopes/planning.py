@@ -61,6 +61,10 @@ class Monomial:
     coefficient: float
     factors: tuple[Named, ...]
 
+    def renamed(self, names: Mapping[sp.Symbol, sp.Symbol]) -> Monomial:
+        """The same with other indices."""
+        return Monomial(self.coefficient, tuple((f, tuple(names.get(a, a) for a in ix)) for f, ix in self.factors))
+
 
 @dataclass(frozen=True)
 class Term:
@@ -226,7 +230,9 @@ class _Planner:
 
     def _factors(self, s: Statement, x: Tensor, d: sp.Expr, names: Mapping[sp.Symbol, sp.Symbol]) -> tuple[float, list[Named]]:
         """The number and the factors of a divided difference, those of the statement's conditions among them."""
-        number, coefficient, leaves = sp.S.One, 1.0, []
+        number, coefficient = sp.S.One, 1.0
+        leaves: list[Leaf] = []
+        masks: list[Mask] = []
         for f in sp.Mul.make_args(d):
             if f.is_Rational and sp.Rational(float(f)) == f:
                 coefficient *= float(f)
@@ -238,7 +244,6 @@ class _Planner:
             leaves.append(Leaf(number, ()))
         whole = {s.name, s.name + WHOLE}
         implied = any(isinstance(f.expr, sp.Indexed) and name_of(f.expr) in whole for f in leaves)
-        masks = []
         for c in () if implied else s.conditions:
             if c in self._conditions(x):
                 continue
@@ -248,7 +253,8 @@ class _Planner:
                 masks.append(Mask(c, axes))
             else:
                 leaves[k] = Leaf(leaves[k].expr, leaves[k].axes, (*leaves[k].conditions, c))
-        return coefficient, [(self._number(f), tuple(names[a] for a in f.axes)) for f in (*leaves, *masks)]
+        every: list[Leaf | Mask] = [*leaves, *masks]
+        return coefficient, [(self._number(f), tuple(names[a] for a in f.axes)) for f in every]
 
     def _conditions(self, x: Tensor) -> tuple[sp.Basic, ...]:
         """Where a tensor that is read is not 0 by its own definition: no error comes from elsewhere."""
@@ -275,11 +281,7 @@ class _Planner:
         for known in there:
             if all(a == b or (a not in free and b not in free) for a, b in zip(known, at, strict=True)):
                 names = dict(zip(at, known, strict=True))
-                renamed = [
-                    Monomial(m.coefficient, tuple((f, tuple(names.get(a, a) for a in ix)) for f, ix in m.factors))
-                    for m in monomials
-                ]
-                there[known] = _collected([*there[known], *renamed])
+                there[known] = _collected([*there[known], *(m.renamed(names) for m in monomials)])
                 return
         there[at] = _collected(monomials)
 

@@ -90,7 +90,7 @@ def _alone(s: Statement, x: Tensor, partial: sp.Expr, moved: dict[Tensor, Tensor
 
 def _exponential(s: Statement, live: list[Tensor]) -> dict[Tensor, sp.Expr] | None:
     """``c exp(a)`` with ``a`` of first degree: all operands move together, and the exponential stays between its two values."""
-    c, rest = s.expr.as_independent(*live, as_Add=False) if live else (s.expr, sp.S.One)
+    _, rest = s.expr.as_independent(*live, as_Add=False) if live else (s.expr, sp.S.One)
     if s.over or not isinstance(rest, sp.exp):
         return None
     inside = {x: derivative(rest.args[0], x) for x in live}
