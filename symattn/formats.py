@@ -230,6 +230,50 @@ def round_exact(x: Exact, format: Format | str, *, saturate: bool = False) -> Ex
     return rounded if abs(rounded) <= f.max else _overflow(x > 0, f, saturate)
 
 
+def round_array(x: Any, format: Format | str, *, rule: str = "even", saturate: bool = False) -> np.ndarray[Any, Any]:
+    """Float64 numbers, each rounded once into a format of at most 24 bits; the result is float64.
+
+    Parameters
+    ----------
+    x
+        Array of float64.
+    rule
+        To nearest with ties to ``"even"``, ``"down"`` (towards minus infinity) or ``"up"``; or ``"zero"``: cut off.
+    saturate
+        As for :func:`round_exact`.
+
+    Raises
+    ------
+    ValueError
+        For a format of more than 24 bits.
+
+    >>> round_array(np.array([1 / 3, 1e6]), "float16").tolist()
+    [0.333251953125, inf]
+    >>> [round_array(np.array([257.0]), "bfloat16", rule=r).item() for r in ("down", "up", "even", "zero")]
+    [256.0, 258.0, 256.0, 256.0]
+    """
+    f = get(format)
+    if f.precision > 24:
+        raise ValueError(f"{f.name} has more than 24 bits")
+    v = np.asarray(x, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        shift = np.maximum(np.frexp(v)[1] - 1, f.emin) - f.precision + 1
+        scaled = np.ldexp(v, -shift)
+        whole = {
+            "even": np.rint,
+            "down": lambda q: np.ceil(q - 0.5),
+            "up": lambda q: np.floor(q + 0.5),
+            "zero": np.trunc,
+        }[rule](scaled)
+        out = np.where(np.isfinite(v), np.ldexp(whole, shift), v)
+        top = float(f.max)
+        cut = saturate or rule == "zero"
+        beyond = top if cut else np.inf if f.infinities else np.nan
+        infinite = np.isinf(v) & (not saturate)
+        out = np.where((np.abs(out) > top) & ~infinite, np.copysign(beyond, v), out)
+        return np.where(infinite, v if f.infinities else np.nan, out)
+
+
 def _overflow(positive: bool, f: Format, saturate: bool) -> Exact:
     if saturate:
         return f.max if positive else -f.max

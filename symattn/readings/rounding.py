@@ -232,7 +232,7 @@ class _Reading:
         self.program, self.known = program, known
         self.tiled = {program.dims[a] for s in program for a in _tiled(s)}
         self.rows = {program.dims[a] for s in program if _tiled(s) for a in set(s.domain) - _tiled(s)}
-        self.rounded = _summed_as_read(program) if known.arithmetic.sum_from_cast else frozenset()
+        self.rounded = summed_as_read(program) if known.arithmetic.sum_from_cast else frozenset()
         self.prescaled: dict[str, str] = {}
         for s in program:
             scalars = [name_of(f) for f in sp.Mul.make_args(s.expr) if f.is_Symbol and not f.is_integer]
@@ -399,7 +399,7 @@ class _Reading:
         return not s.over and bool(products) and any(f.is_Pow and f.exp == -1 for f in parts)
 
 
-def _summed_as_read(program: Program) -> frozenset[str]:
+def summed_as_read(program: Program) -> frozenset[str]:
     """Tensors that a matrix product and a plain sum read, and nothing else does: both may read the rounded one."""
     found = set()
     for s in program:
