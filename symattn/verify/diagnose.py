@@ -9,7 +9,7 @@ import numpy as np
 
 from symattn import formats
 from symattn.errors import SymattnError
-from symattn.verify.explaining import Hypothesis
+from symattn.verify.explaining import Hypothesis, wrong
 from symattn.verify.faults.catalogue import CATALOGUE
 from symattn.verify.faults.fault import KINDS, Fault, Situation
 from symattn.verify.faults.predict import predictions
@@ -82,13 +82,13 @@ def _findings(found: Sequence[Explanation], cases: Sequence[Observed]) -> Iterat
 
 def _finding(e: Explanation, cases: Sequence[Observed], coincide: Sequence[str], told: str | None) -> Finding:
     failing = [o for o in cases if o.failing]
-    smallest = min(failing, key=lambda o: o.work)
+    shown = min(failing, key=share)
     names = dict.fromkeys(DISPLAY.get(n, n) for o in cases for n in o.judged if _covers(e, n))
     explained = f"every element of {', '.join(names)} in {len(cases)} case{'s' * (len(cases) != 1)}"
-    place = f"{where(smallest)} of case {smallest.case}"
+    place = f"{where(shown)} of case {shown.case}"
     label = " and ".join(h.label for h in (*e.forward, *e.backward) if h.label)
     title = " and ".join(f.title for f in e.faults) + (f" ({label})" if label else "") + _passes(e)
-    lines = [f"{' + '.join(f.id for f in e.faults)} {title}" + said(e, smallest.situation)]
+    lines = [f"{' + '.join(f.id for f in e.faults)} {title}" + said(e, shown.situation)]
     lines += [f"  computes {f.wrong}; right is {f.right}" for f in e.faults]
     kind = max((f.kind for f in e.faults), key=KINDS.index)
     exact = "under it every element is within its bound: " if kind == "convention" else "it explains "
@@ -102,6 +102,12 @@ def _finding(e: Explanation, cases: Sequence[Observed], coincide: Sequence[str],
         lines.append(f"  {told}")
     lines.append("  symattn explain " + e.faults[0].id)
     return Finding(tuple(f.id for f in e.faults), title, kind, explained, place, tuple(lines))
+
+
+def share(o: Observed) -> float:
+    """The share of the elements of failing tensors that are wrong: a place is best shown where it is small."""
+    bad = [wrong(o.judged[n], o.base[n]) for n in o.failing if n in o.base]
+    return sum(int(x.sum()) for x in bad) / max(1, sum(x.size for x in bad)) if any(x.any() for x in bad) else 2.0
 
 
 def _covers(e: Explanation, name: str) -> bool:
@@ -175,7 +181,7 @@ def _differ(a: Explanation, b: Explanation, o: Observed) -> bool:
 
 def _pattern(cases: Sequence[Observed], again: Callable[[str, Shape], bool] | None) -> Finding:
     """What can be said where nothing in the catalogue explains the kernel."""
-    o = min((o for o in cases if o.failing), key=lambda o: o.work)
+    o = min((o for o in cases if o.failing), key=lambda o: (share(o), o.work))
     seen = patterns(o)
     lines = ["no fault of the catalogue, and no pair that was tried, explains every element", f"  in case {o.case}:"]
     lines += [f"  {line}" for line in seen]

@@ -63,19 +63,22 @@ def wrong(kernel: Array, base: Prediction) -> Array:
     return ~explained(kernel, base)
 
 
-def share_left(kernel: Array, base: Prediction, p: Prediction) -> float:
-    """What a prediction leaves of the deviation of the wrong elements: 0 nothing, 1 all of it; 0 where none is wrong."""
+def left(kernel: Array, base: Prediction, p: Prediction) -> tuple[int, float]:
+    """How many wrong elements tell something of a prediction, and the sum of the shares of their deviations that it leaves.
+
+    An element tells nothing where the prediction reaches further than the deviation itself and than twice the definition's bound.
+    """
     bad = wrong(kernel, base)
     if not bad.any():
-        return 0.0
-    k = kernel.astype(np.float64)[bad]
+        return 0, 0.0
+    k, b, value = kernel.astype(np.float64)[bad], base.value[bad], p.value[bad]
     with np.errstate(all="ignore"):
-        before, after = np.abs(k - base.value[bad]), np.abs(k - p.value[bad])
-        same = (np.isnan(k) & np.isnan(p.value[bad])) | (k == p.value[bad])
+        before, after = np.abs(k - b), np.abs(k - value)
+        same = (np.isnan(k) & np.isnan(value)) | (k == value)
         ratio = np.where(same, 0.0, np.where(np.isfinite(before), after / before, np.where(np.isfinite(after), 0.0, 1.0)))
-        vacuous = ~same & ~(p.reach[bad] < np.maximum(before, 2 * base.reach[bad]))
-    ratio = np.where(np.isnan(ratio) | vacuous, 1.0, ratio)
-    return float(np.mean(np.minimum(ratio, 1.0)))
+        tells = same | (p.reach[bad] < np.maximum(before, 2 * base.reach[bad]))
+    ratio = np.minimum(np.where(np.isnan(ratio), 1.0, ratio), 1.0)
+    return int(tells.sum()), float(ratio[tells].sum())
 
 
 def misses(tensors: Mapping[str, Array], found: Predictions) -> int:
@@ -94,10 +97,25 @@ def predicted(o: Observed, a: Alternative, gradient: bool) -> Predictions | None
         return None
 
 
-def explains(o: Observed, a: Alternative, gradient: bool) -> bool:
-    """Whether an alternative explains all outputs (all gradients) of a case, and better than by being vague."""
+Evidence = dict[str, tuple[int, float]]
+"""By tensor: how many wrong elements tell something, and what is left of their deviation."""
+
+
+def explains(o: Observed, a: Alternative, gradient: bool) -> Evidence | None:
+    """What speaks for an alternative that explains all outputs (all gradients) of a case; None where it does not."""
     tensors = o.part(gradient)
     found = predicted(o, a, gradient)
     if found is None or misses(tensors, found):
-        return False
-    return all(share_left(x, o.base[n], found[n]) <= BETTER_THAN_CHANCE for n, x in tensors.items() if n in o.base)
+        return None
+    return {n: left(x, o.base[n], found[n]) for n, x in tensors.items() if n in o.base}
+
+
+def convincing(evidence: Iterable[Evidence]) -> bool:
+    """Whether what explains every case does so better than by being vague: for each tensor that was wrong, over all cases."""
+    total: dict[str, tuple[int, float]] = {}
+    for e in evidence:
+        for name, (count, rest) in e.items():
+            known = total.get(name, (0, 0.0))
+            total[name] = (known[0] + count, known[1] + rest)
+    counted = [(count, rest) for count, rest in total.values() if count]
+    return bool(counted) and all(rest <= BETTER_THAN_CHANCE * count for count, rest in counted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ SAME_TO = 1e-3
 
 
 def axes_of(name: str, ndim: int) -> str:
-    """The roles of a tensor's axes: b batch, H heads, K key/value heads, i queries, j keys, c and e channels; "" where unknown."""
+    """The roles of a tensor's axes (b batch, H heads, K key/value heads, i queries, j keys, c, e channels); "" where unknown."""
     found = AXES.get(name.removeprefix("grad_"), "")
     return found if len(found) == ndim and set(found) <= set(WORDS) else ""
 
@@ -181,9 +181,5 @@ def _known_place(name: str, bad: Array, o: Observed) -> str:
 
 def where(o: Observed, names: Sequence[str] | None = None) -> str:
     """Where a case is wrong, tensor by tensor, in words."""
-    parts: Mapping[str, Array] = o.judged
-    shown = []
-    for name in names or o.failing:
-        if name in o.base and (bad := wrong(parts[name], o.base[name])).any():
-            shown.append(f"{DISPLAY.get(name, name)} {place(name, bad)} ({int(bad.sum())} of {bad.size})")
-    return "; ".join(shown)
+    bad = {n: wrong(o.judged[n], o.base[n]) for n in names or o.failing if n in o.base}
+    return "; ".join(f"{DISPLAY.get(n, n)} {place(n, x)} ({int(x.sum())} of {x.size})" for n, x in bad.items() if x.any())

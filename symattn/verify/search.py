@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from symattn.program import Program
-from symattn.verify.explaining import Hypothesis, explains, hypotheses, misses, predicted
+from symattn.verify.explaining import Hypothesis, convincing, explains, hypotheses, misses, predicted
 from symattn.verify.faults.fault import SAME, Alternative, Edit, Fault
 from symattn.verify.observed import Observed
 
@@ -73,12 +73,16 @@ class Search:
 
     def holds(self, meaning: Callable[[Observed], Alternative | None], gradient: bool) -> bool:
         """Whether an alternative explains every case."""
-        first = self.smallest(gradient)
+        first, found = self.smallest(gradient), []
         for o in (first, *(o for o in self.ordered() if o is not first)):
+            if not o.part(gradient):
+                continue
             a = meaning(o)
-            if o.part(gradient) and (a is None or not explains(o, a, gradient)):
+            evidence = None if a is None else explains(o, a, gradient)
+            if evidence is None:
                 return False
-        return True
+            found.append(evidence)
+        return not self.fails(gradient) or convincing(found)
 
     def ordered(self) -> list[Observed]:
         """Failing cases first, small ones first; those with NaN in what must not be read only where nothing else fails."""
@@ -120,12 +124,14 @@ class Search:
         for base in bases:
             if self.holds(lambda at, b=base: together(b, at), True):
                 return [Explanation(forward, (), both=bool(base), split=not base)]
-        found = []
+        found: list[Explanation] = []
         for base in bases:
             o = self.smallest(True)
-            for h in hypotheses([f for f in self.faults if f.backward_only], o.situation):
-                if self.holds(lambda at, b=base, h=h: together((*b, h), at), True):
-                    found.append(Explanation(forward, (h,), both=bool(base)))
+            found += [
+                Explanation(forward, (h,), both=bool(base))
+                for h in hypotheses([f for f in self.faults if f.backward_only], o.situation)
+                if self.holds(lambda at, b=base, h=h: together((*b, h), at), True)
+            ]
             if found:
                 return found
         return self._other_in_backward(forward)

@@ -1,1 +1,1 @@
-"""Faults that attention kernels shipped, as data: what each computes, and where it shows; see :mod:`symattn.verify.faults.catalogue`."""
+"""Faults that attention kernels shipped, as data: what each computes, and where it shows; see ``catalogue``."""

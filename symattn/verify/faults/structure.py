@@ -17,7 +17,7 @@ from symattn.presentation.softmax import Normalisation, exponent, log_sum_exp, n
 from symattn.program import Program, Statement, Tensor, tensor
 from symattn.verify.faults.fault import Edit
 
-I, J = index("i"), index("j")
+I, J = index("i"), index("j")  # noqa: E741
 
 
 @dataclass(frozen=True)
