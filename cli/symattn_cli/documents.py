@@ -87,3 +87,9 @@ def deliver(report: Report, format: str, output: str | None, *, strict: bool, co
         return
     if report.error is None:  # the text of an error is a message on stderr
         typer.echo(report.to_text(color=color))
+
+
+def progress(line: str) -> None:
+    """A line on stderr, overwritten by the next one; nothing where stderr is no terminal."""
+    if sys.stderr.isatty():
+        typer.echo(f"\r{line:<79.79}" + ("" if line else "\r"), err=True, nl=False)

@@ -11,6 +11,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
+from symattn.verify.axiswords import axes_of
 from symattn.verify.report import CaseReport, Report, TensorReport, short
 from symattn.verify.writers import picture, words
 
@@ -191,7 +192,7 @@ def _pictures(t: TensorReport, c: CaseReport) -> str:
         return ""
     found = picture.panels(t.name, e)
     chosen = picture.shown(found, HEADS)
-    rows = picture.axes_of(t.name, e.kernel.ndim)[-2:-1]
+    rows = axes_of(t.name, e.kernel.ndim)[-2:-1]
     tile = c.arithmetic.get("tile" if "key" in rows else "query_tile")
     whole = picture.overview(t.name, e, tile if isinstance(tile, int) else None)
     figures = [_figure(whole, f"{whole.rows} x {whole.columns}")] if whole is not None else []
