@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -35,6 +35,8 @@ from symattn.verify import programs
 from symattn.verify.compare import Comparison, compare
 from symattn.verify.evidence import Evidence
 from symattn.verify.kernels.call import Call
+from symattn.verify.replay import Replay
+from symattn.verify.replayed import replayed
 from symattn.verify.report import TensorReport
 
 BITS = 128
@@ -169,7 +171,21 @@ def judge_forward(
     """
     program, inputs = ref.bound.program, ref.bound.inputs
     followed = programs.followed(program, arithmetic, gradient=False) if isinstance(arithmetic, Arithmetic) else program
-    return _judge(ref, tensors, arithmetic, _Question(program, inputs, followed, inputs, "forward"), cap)
+    found = _judge(ref, tensors, arithmetic, _Question(program, inputs, followed, inputs, "forward"), cap)
+    return found if isinstance(arithmetic, Tolerance) else _with_replay(ref, tensors, arithmetic, followed, found)
+
+
+def _with_replay(
+    ref: Reference, tensors: Mapping[str, Array], arithmetic: Arithmetic, followed: Program, reports: list[TensorReport]
+) -> list[TensorReport]:
+    """The reports with what a replay of the cast of the weights says, where there is one."""
+    if arithmetic.probability is None:
+        return reports
+    own, given = ref.definition.parameters, {n: ref.bound.inputs[n] for n in followed.inputs}
+    replay = Replay(followed, given, arithmetic, dict(ref.bound.sizes))
+    names = {f: n for n in followed.outputs if (f := field_of(n, own)) in tensors}
+    found = replayed(replay, names, tensors, lambda name, x: unbind(ref.bound, name, x)[1])
+    return [replace(t, replayed=found.get(t.name)) for t in reports]
 
 
 def judge_backward(

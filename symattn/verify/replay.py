@@ -1,25 +1,27 @@
-r"""Replay: the cast of the weights emulated, so that the bound on what a matrix product makes of them drops to the accumulate format.
+r"""Replay: the cast of the weights emulated; the bound on what a matrix product makes of them drops to the accumulate format.
 
 A kernel rounds weights ``e = exp(z - m_a)`` relative to the maximum ``m_a`` of the tiles so far, and later multiplies by
-``exp(m_a - m)``. With tile, order and shift declared, ``m_a`` is known up to the errors of scores, so e lies in a narrow interval;
-rounding is monotone, so the rounded weight lies between the rounded ends. These are equal but near midpoints.
+``exp(m_a - m)``. With tile, order and shift declared, ``m_a`` is known up to the errors of scores, so e lies in a narrow
+interval; rounding is monotone, so the rounded weight lies between the rounded ends. These are equal but near midpoints.
 
-**Theorem.** Let X be a cast tensor of degree 1 in a row maximum m (:mod:`.replayplan`), v its value, T the greatest relative error
-of a conforming kernel in it at m, D how far the kernel's maxima may be from the exact ones, and ``f = exp(m_a - m)``. With
+**Theorem.** Let X be a cast tensor of degree 1 in a row maximum m (:mod:`.replayplan`), v its value, T the greatest relative
+error of a conforming kernel in it at m, D how far the kernel's maxima may be from the exact ones, and ``f = exp(m_a - m)``. With
 ``e = v / f``, the kernel's rounded weight, brought to m, is ``c w`` with a number c >= exp(-D) common to the row and
 
     f (1 - R) rd(e (1 - T) exp(-D) - h)  <=  w  <=  f (1 + R) rd(e (1 + T) exp(D) + h),
     1 + R = exp(D + u (m - m_a + 2 D)) (1 + eps)^r,
 
-u the unit roundoff of exponents, eps the error of exp, r the number of rescalings, h the greatest error of underflow. *Proof.* The
-kernel's exponent at its own tile maximum m'_a is no larger than at its row maximum, so neither is its error; ``|m'_a - m_a| <= D``.
-The factors that it is multiplied with are exponentials of differences of running maxima, which are monotone and telescope to
-``m'_a - m' = (m_a - m) + (m'_a - m_a) + (m - m')``; the last is the common c. What the rest of the list reads beside has the same
-degree, so c cancels in the outputs, whose degree is 0. The multiplications are roundings of the sum. ∎ A cast tensor of degree 0
-needs no tile: its interval is that of the rounding reading.
+u the unit roundoff of exponents, eps the error of exp, r the number of rescalings, h the greatest error of underflow.
 
-The rest of the list is read by :mod:`symattn.readings.rounding` with the interval as the box of an input, and the output's interval
-is rounded to the output format at both ends. An element outside was given by no kernel of the declaration. Ties may go either way.
+*Proof.* The kernel's exponent at its own tile maximum m'_a is no larger than at its row maximum, so neither is its error, and
+``|m'_a - m_a| <= D``. The factors that it is multiplied with are exponentials of differences of running maxima, which are
+monotone and telescope to ``m'_a - m' = (m_a - m) + (m'_a - m_a) + (m - m')``; the last is the common c. What the rest of the list
+reads beside has the same degree, so c cancels in the outputs, whose degree is 0. The multiplications are roundings of the sum. ∎
+A cast tensor of degree 0 needs no tile: its interval is that of the rounding reading.
+
+The rest of the list is read by :mod:`symattn.readings.rounding` with the interval as the box of an input, and the output's
+interval is rounded to the output format at both ends. An element outside was given by no kernel of the declaration. Ties may go
+either way.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from symattn.arithmetic import Arithmetic, uniform
 from symattn.intake import Array
 from symattn.program import Program, Statement
 from symattn.readings import boxes as bx
+from symattn.readings import numpy as evaluation
 from symattn.readings import rounding
 from symattn.readings.boxes import Box, Unit
 from symattn.readings.products import align
@@ -121,6 +124,29 @@ class Replay:
         found = rounding.Evaluation(self.plan.rest, inputs, shown, sizes=self.sizes, boxes=boxes).boxes
         return {name: _interval(found[name], a) for name in self.plan.rest.outputs}
 
+    def values(self, arithmetic: Arithmetic, start: str = "row") -> dict[str, Array]:
+        """The values of :meth:`intervals` alone, rounded to the output format: what most elements of a kernel should equal."""
+        assert self.plan is not None
+        own = self.exact()
+        inputs = {n: own[n].value if n in own else self.inputs[n] for n in self.plan.rest.inputs if n not in self._names()}
+        inputs |= {c.rounded: self._value(c, arithmetic, start) for c in self.plan.casts}
+        with np.errstate(all="ignore"):
+            found = evaluation.evaluate(self.plan.rest, inputs, sizes=self.sizes, dtype="float64")
+        narrow = formats.get(arithmetic.output).precision <= 24
+        return {n: formats.round_array(found[n], arithmetic.output) if narrow else found[n] for n in self.plan.rest.outputs}
+
+    def _names(self) -> set[str]:
+        return set() if self.plan is None else {c.rounded for c in self.plan.casts}
+
+    def _value(self, c: Cast, a: Arithmetic, start: str) -> Array:
+        assert self.plan is not None
+        x, rule = self.exact()[c.name], self._rule(c, a)[0]
+        if c.gauge is None:
+            return rule.at(x.value)
+        drop = shifts_of(self, self.plan.chains[c.gauge], self.program[c.name], a, start).drop
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(rule.at(x.value * np.exp(drop)) * np.exp(-drop))
+
     def exact(self) -> dict[str, Box]:
         """The boxes in float64: values, and how far these are from the exact ones."""
         return self._evaluated(uniform("own", "float64", algorithm=self.arithmetic.algorithm))
@@ -156,10 +182,7 @@ class Replay:
         s = self.program[c.name]
         x = self.exact()[c.name]
         plain = self._declared(replace(a, tile=None))[c.name]
-        target = a.probability if plain.nonneg else a.gradient
-        scale = a.probability_scale if plain.nonneg else 1.0
-        rule = _Rule(target, scale, "probability" in a.truncate and plain.nonneg, a.probability_overflow == "saturate")
-        held = target if scale == 1 and target is not None else a.accumulate
+        rule, held = self._rule(c, a)
         if c.gauge is None:
             reach = plain.bound + x.own + x.bound
             value, low, high = rule.at(x.value), rule.low(x.value - reach), rule.high(x.value + reach)
@@ -167,6 +190,13 @@ class Replay:
         assert self.plan is not None
         moves = shifts_of(self, self.plan.chains[c.gauge], s, a, start)
         return self._relative(c.gauge, s, x, plain, rule, moves, a, held)
+
+    def _rule(self, c: Cast, a: Arithmetic) -> tuple[_Rule, str]:
+        """How a tensor is rounded, and the format that holds it then."""
+        weights = self._declared(replace(a, tile=None))[c.name].nonneg
+        target, scale = (a.probability, a.probability_scale) if weights else (a.gradient, 1.0)
+        rule = _Rule(target, scale, weights and "probability" in a.truncate, a.probability_overflow == "saturate")
+        return rule, target if scale == 1 and target is not None else a.accumulate
 
     def _relative(
         self, gauge: str, s: Statement, x: Box, plain: Box, rule: _Rule, moves: Shifts, a: Arithmetic, held: str
@@ -250,8 +280,7 @@ def _spread(x: Array, of: Statement, to: Statement) -> Array:
 
 
 def _below(lag: Array) -> Array:
-    """A power of two that brings tensors relative to an exact maximum below those that a kernel has, so that its underflow,
-    which is absolute, is not underestimated."""
+    """A power of two that brings tensors at an exact maximum below a kernel's: its underflow, which is absolute, is no larger."""
     return np.asarray(np.exp2(-np.ceil(lag / np.log(2.0) + 2.0**-20)))
 
 

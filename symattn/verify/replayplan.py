@@ -1,9 +1,9 @@
 """What of a list of statements can be replayed: the tensors that a matrix product reads rounded, and what follows from them.
 
 Nothing here knows a variant. A tensor is *cast* where a matrix product reads it (it has the bound index and lacks an index of
-another factor). It may depend on a row maximum (a ``range_only`` tensor) that a kernel chooses, in a known way: its *degree* is the
-k for which lowering the maximum by t multiplies it by ``e^(k t)``. The degree follows from the statements: exponentials of ``-m``
-have degree 1, sums keep it, products add it. What is left of the list, with the cast tensors as inputs, is the *rest*.
+another factor). It may depend on a row maximum (a ``range_only`` tensor) that a kernel chooses, in a known way: its *degree* is
+the k for which lowering the maximum by t multiplies it by ``e^(k t)``. The degree follows from the statements: exponentials of
+``-m`` have degree 1, sums keep it, products add it. What is left of the list, with the cast tensors as inputs, is the *rest*.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The maxima that a tiled kernel subtracts: of the tiles so far, in a declared order, and how far they lie below that of the row."""
+"""The maxima that a tiled kernel subtracts: those of the tiles so far, and how far they lie below that of the row."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def shifts_of(replay: Replay, chain: tuple[Statement, ...], cast: Statement, a: 
     root, last = chain[0], chain[-1]
     [keys] = root.over
     row = own[last.name]
-    scores = _scores(replay, root)
+    scores = scores_of(replay, root)
     tile = a.tile if a.shift == "running" else None
     tops = running(scores, tile, a.order or "forward")
     if len(chain) > 1 and start == "row":
@@ -94,7 +94,7 @@ def shifts_of(replay: Replay, chain: tuple[Statement, ...], cast: Statement, a: 
     return Shifts(drop, height, error, tops.shape[-1] - 1 + (len(chain) - 1))
 
 
-def _scores(replay: Replay, root: Statement) -> Array:
+def scores_of(replay: Replay, root: Statement) -> Array:
     """What the maximum over the keys is taken of, -inf where it is not, the keys last."""
     kept = replay.kept
     if ("scores", root.name) not in kept:
@@ -122,7 +122,8 @@ def _through(replay: Replay, chain: tuple[Statement, ...], tops: Array) -> Array
             x: tensor(name_of(x), *x.indices, t) for x in reads(s.expr) if name_of(x) in names and isinstance(x, sp.Indexed)
         }
         lifted.append(Statement(tensor(s.name, *s.indices, t), s.expr.xreplace(changes), where=s.where))
-    program = Program(tuple(lifted), {**replay.program.dims, t: count}, (chain[-1].name,), replay.program.shapes)
+    shapes = {n: x for n, x in replay.program.shapes.items() if n not in names}
+    program = Program(tuple(lifted), {**replay.program.dims, t: count}, (chain[-1].name,), shapes)
     own = replay.exact()
     given = {n: tops if n == chain[0].name else replay.inputs.get(n, own[n].value) for n in program.inputs}
     sizes = {**replay.sizes, "tiles_": tops.shape[-1]}

@@ -13,6 +13,7 @@ from symattn.intake import Array
 from symattn.verify.compare import Comparison, significant
 from symattn.verify.evidence import Evidence
 from symattn.verify.finding import Finding
+from symattn.verify.replayed import Replayed
 
 VERDICTS = ("pass", "suspect", "inconclusive", "fail")
 """From best to worst; a report's verdict is the worst of its parts."""
@@ -45,7 +46,8 @@ class TensorReport:
     """The verdict on one tensor.
 
     ``known`` is the reason of a known deviation, ``suspect`` why what is out of bounds proves no fault: neither counts as a
-    failure unless strict. ``evidence`` has the elements, where a run keeps them.
+    failure unless strict. ``evidence`` has the elements, where a run keeps them. ``replayed`` is what a replay of the cast of the
+    weights says: an element outside of it fails too.
     """
 
     name: str
@@ -54,11 +56,19 @@ class TensorReport:
     staged: bool = False
     suspect: str | None = None
     evidence: Evidence | None = field(default=None, compare=False, repr=False)
+    replayed: Replayed | None = None
+
+    @property
+    def only_nan(self) -> bool:
+        """Whether all that is wrong is NaN."""
+        outside = self.replayed.failing if self.replayed else 0
+        return 0 < self.comparison.failing == self.comparison.nan and outside <= self.comparison.nan
 
     @property
     def verdict(self) -> str:
         """Pass, suspect, inconclusive or fail, known deviations included."""
-        found = self.comparison.verdict
+        outside = self.replayed is not None and self.replayed.failing > 0
+        found = "fail" if outside else self.comparison.verdict
         return "suspect" if self.suspect and found == "fail" else found
 
     @property
@@ -92,6 +102,8 @@ class TensorReport:
             entry["known"] = self.known
         if self.suspect:
             entry["suspect"] = self.suspect
+        if self.replayed:
+            entry["replayed"] = self.replayed.to_dict()
         return entry
 
 

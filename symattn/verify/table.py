@@ -46,6 +46,7 @@ def _one(report: Report, color: bool) -> list[str]:
         lines.append(f"  {'tensor':<{width}}{'verdict':<14}{'max error':>10}{'ulps':>10}{'of bound':>10}{'failing':>14}")
         lines += [_row(t, color, width) for t in case.tensors]
         lines += [line for t in case.tensors for line in _worst(t)]
+        lines += [line for t in case.tensors for line in _replayed(t)]
         lines += [line for t in case.tensors for said in _reasons(t) for line in _wrapped(f"  {_label(t)} {said}", 4)]
     return lines
 
@@ -63,7 +64,7 @@ def _many(report: Report, color: bool) -> list[str]:
             lines += _wrapped(f"    {c.error}", 4) if c.error else []
             for t in c.tensors:
                 if t.verdict != "pass":
-                    lines += _worst(t)
+                    lines += [*_worst(t), *_replayed(t)]
                     notes |= {f"  {_label(t)} {said}": None for said in _reasons(t)}
         lines += [line for note in notes for line in _wrapped(note, 4)]
     return lines
@@ -102,6 +103,10 @@ def _worst(t: TensorReport) -> list[str]:
     at = ",".join(map(str, w.index))
     exact = f"exact {significant(w.exact, 20)}"
     return _wrapped(f"  {_label(t)}[{at}]: kernel {significant(w.kernel, 20)}, {exact}, bound {short(w.bound)}", 4)
+
+
+def _replayed(t: TensorReport) -> list[str]:
+    return [line for said in (t.replayed.lines(_label(t)) if t.replayed else []) for line in _wrapped(f"  {said}", 4)]
 
 
 def _label(t: TensorReport) -> str:

@@ -83,8 +83,8 @@ class Flash(Kernel):
         wide = "float64" if f == "float64" else "float32"
         narrow: dict[str, Any] = {} if f == wide else {"input": f, "output": f, "probability": f, "gradient": f}
         exp_error = 8 * float(formats.get(wide).unit_roundoff)
-        base = arithmetic.flash(wide, name=self.name, tile=self.tile, flush_to_zero=False, exp_error=exp_error)
-        return replace(base, **narrow)
+        base = arithmetic.flash(wide, name=self.name, tile=self.tile, flush_to_zero=False, exp_error=exp_error, folded=False)
+        return replace(base, order="forward", shift="running", **narrow)
 
     def forward(self, call: Call) -> Tensors:
         """Output in the dtype, LSE in float32 or wider."""
