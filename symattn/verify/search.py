@@ -149,7 +149,7 @@ class Search:
 
     def _affordable(self, a: Alternative, o: Observed) -> bool:
         """Whether its gradient needs no derivation, or one is left."""
-        if a.values is not None or (a.definition is None and a.program is None):
+        if a.values is not None or a.compute is not None or (a.definition is None and a.program is None):
             return True
         self.derived -= 1
         return self.derived >= 0
@@ -165,7 +165,7 @@ class Search:
 
 def composable(a: Alternative) -> bool:
     """Whether another alternative can be put on top."""
-    return a.values is None and a.program is None
+    return a.values is None and a.compute is None and a.program is None
 
 
 def together(parts: Iterable[Hypothesis], o: Observed) -> Alternative | None:
@@ -184,9 +184,9 @@ def combined(a: Alternative, b: Alternative) -> Alternative | None:
     """Two alternatives at once; None where both change the same thing."""
     if a is SAME or b is SAME:
         return b if a is SAME else a
-    if a.values is not None or b.values is not None:
+    if any(x is not None for x in (a.values, b.values, a.compute, b.compute)):
         return None
-    single = ("definition", "program", "reads", "writes", "fields", "arithmetic")
+    single = ("definition", "program", "reads", "scatters", "writes", "fields", "arithmetic")
     if any(getattr(a, f) is not None and getattr(b, f) is not None for f in single):
         return None
     if {a.definition, b.definition} != {None} and {a.program, b.program} != {None}:

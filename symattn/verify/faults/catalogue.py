@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.verify.faults import heads, masking, scaling
+from symattn.verify.faults import heads, leaking, masking, reading, scaling
 from symattn.verify.faults.fault import Fault
 
 FAMILIES: Mapping[str, tuple[Fault, ...]] = {
     "heads and layouts": heads.ROWS,
-    "scale": scaling.ROWS,
+    "scale and softcap": scaling.ROWS,
     "masks": masking.ROWS,
+    "leaks and tails": leaking.ROWS,
+    "reading and writing": reading.ROWS,
 }
 """By family, in the order of the documentation."""
 

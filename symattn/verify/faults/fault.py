@@ -63,8 +63,10 @@ class Alternative:
     gradient
         A rewriting of the gradient's list alone.
     reads
-        What is read in place of a field: integers in the shape of the field, positions in the flat array; -1 reads 0. Gradients
-        of the field are added up where it was read.
+        What is read in place of a field: integers, positions in the flat array; -1 reads 0. Gradients of the field are added up
+        where it was read.
+    scatters
+        Where gradients are added up instead, by field of the input.
     writes
         The same for what is written: position in the flat result, for each place of an output field.
     fields
@@ -75,6 +77,8 @@ class Alternative:
         What happens to the results: a function of the situation and the predictions by field name.
     values
         What an emulation gave, in place of all of the above.
+    compute
+        The same, computed when it is asked for: a function of (forward, backward), which outputs are wanted.
     """
 
     label: str = ""
@@ -83,11 +87,13 @@ class Alternative:
     edit: Edit | None = None
     gradient: Edit | None = None
     reads: Mapping[str, Array] | None = None
+    scatters: Mapping[str, Array] | None = None
     writes: Mapping[str, Array] | None = None
     fields: Mapping[str, Array] | None = None
     arithmetic: Arithmetic | None = None
     after: Callable[[Situation, Predictions], Predictions] | None = None
     values: Mapping[str, Prediction] | None = None
+    compute: Callable[[bool, bool], Predictions] | None = None
 
 
 SAME = Alternative()

@@ -1,115 +1,345 @@
-"""Faults of masks: alignment, windows, prefixes, documents, polarity, and masks that do not hold or come too late."""
+"""Faults of masks: alignment of causal masks, width and alignment of windows, prefixes, documents, padding, given masks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import sympy as sp
 
-from symattn.indexed import size
-from symattn.verify.faults.fault import Alternative, Fault, Situation
-from symattn.verify.faults.structure import I, J, as_bound, bounds_of, with_conjunct
+from symattn.indexed import all_reads, conjuncts, name_of, size
+from symattn.intake import Array
+from symattn.verify.faults.fault import Alternative, Edit, Fault, Situation
+from symattn.verify.faults.structure import I, J, as_bound, bounds_of, pairs_condition, with_conditions, with_conjunct
 
-_OFFSET = size("m") - size("n")
-"""Of the bottom-right alignment."""
+Rewrite = Callable[[Situation], Iterator[Alternative]]
+_N, _M = size("n"), size("m")
 
 
-def _causal(s: Situation) -> Iterator[tuple[sp.Basic, sp.Expr]]:
-    """The conditions ``j <= i + offset`` of the definition, each with its offset; of a mask with a prefix too."""
-    for c, b in bounds_of(s.program):
-        if b.upper:
-            yield c, b.offset
-    for c in sp.And.make_args(_where(s)):
-        for part in c.args if isinstance(c, sp.Or) else ():
-            if (b := as_bound(part)) is not None and b.upper:
+def causal_bounds(s: Situation) -> Iterator[tuple[sp.Basic, sp.Expr]]:
+    """The conditions ``j <= i + offset``, each with its offset; those beside a prefix too."""
+    for c in conjuncts(pairs_condition(s.program)):
+        for part in c.args if isinstance(c, sp.Or) else (c,):
+            b = as_bound(part)
+            if b is not None and b.upper:
                 yield part, b.offset
 
 
-def _where(s: Situation) -> sp.Basic:
-    from symattn.verify.faults.structure import pairs_condition
-
-    return pairs_condition(s.program)
-
-
-def _shifted(s: Situation, *alignments: tuple[str, sp.Expr]) -> Iterator[Alternative]:
-    """The causal bound with other offsets, those that differ; distances (ALiBi) as they are."""
-    for c, offset in _causal(s):
-        for label, new in alignments:
-            if sp.expand(new - offset) != 0:
-                yield Alternative(label, edit=with_part(c, sp.Le(J, I + new)))
-
-
-def with_part(old: sp.Basic, new: sp.Basic):
-    """The rewriting that replaces a condition, or a part of one that is an alternative of others."""
+def with_part(old: sp.Basic, new: sp.Basic) -> Edit:
+    """The rewriting that replaces a condition, or one of several of which one has to hold."""
     return with_conjunct(lambda c: new if c == old else c.xreplace({old: new}) if isinstance(c, sp.Or) else c)
 
 
-def _top_left(s: Situation) -> Iterator[Alternative]:
-    d = s.definition
-    if d.causal not in (None, "top-left") and d.window is None and not d.alibi:
-        yield from _shifted(s, ("", sp.Integer(0)))
-    elif d.causal not in (None, "top-left"):
-        yield Alternative("everything that is measured from it too", definition=d.replace(causal="top-left"))
-        yield from _shifted(s, ("the mask alone", sp.Integer(0)))
-    elif d.causal is None:
-        yield from _shifted(s, ("", sp.Integer(0)))
+def _aligned(offset: sp.Expr) -> Rewrite:
+    """The causal bound with another offset: of the mask alone, and of all that is measured from it (windows, ALiBi)."""
+    word = "top-left" if offset == 0 else "bottom-right"
 
-
-def _bottom_right(s: Situation) -> Iterator[Alternative]:
-    if s.definition.causal != "bottom-right":
-        yield from _shifted(s, ("", _OFFSET))
-
-
-def _moved(by: int):
     def rewrite(s: Situation) -> Iterator[Alternative]:
-        for c, offset in _causal(s):
-            yield Alternative(edit=with_part(c, sp.Le(J, I + offset + by)))
+        d = s.definition
+        measured = d.window is not None or d.alibi or d.relative is not None
+        if d.causal not in (None, word) and measured:
+            yield Alternative("windows and distances too", definition=d.replace(causal=word))
+        for c, own in causal_bounds(s):
+            if sp.expand(own - offset) != 0:
+                yield Alternative("the mask alone" if measured else "", edit=with_part(c, sp.Le(J, I + offset)))
 
     return rewrite
 
 
-CAUSAL = (
+def _last_key(last: Callable[[sp.Expr], sp.Expr]) -> Rewrite:
+    """The causal bound with another last key: a function of the right one."""
+
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        for c, offset in causal_bounds(s):
+            yield Alternative(edit=with_part(c, sp.Le(J, last(I + offset))))
+
+    return rewrite
+
+
+def _blocks(s: Situation) -> Iterator[Alternative]:
+    for size_ in (4, 2, 8, 16, 32, 64, 128):
+        for c, offset in causal_bounds(s):
+            if s.sizes.get("N", 0) > 1:
+                last = size_ * sp.floor(I / sp.Integer(size_)) + size_ - 1 + offset
+                yield Alternative(f"{size_} rows", edit=with_part(c, sp.Le(J, last)))
+
+
+def _no_causal(s: Situation) -> Iterator[Alternative]:
+    for c, _ in causal_bounds(s):
+        yield Alternative(edit=with_conjunct(lambda x, c=c: sp.true if c in (x, *x.args) else x))
+
+
+def _windows(by: int) -> Rewrite:
+    """The left side of the window moved."""
+
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        for c, b in bounds_of(s.program):
+            if not b.upper:
+                yield Alternative(edit=with_part(c, sp.Le(I - J, b.offset + by)))
+
+    return rewrite
+
+
+def _right_of_window(s: Situation) -> Iterator[Alternative]:
+    d = s.definition
+    if d.window is None or d.window[1] is None:
+        return
+    left, right = d.window
+    assert right is not None
+    if d.causal is None:
+        yield Alternative("one key more", definition=d.replace(window=(left, right + 1)))
+        if right > 0:
+            yield Alternative("one key less", definition=d.replace(window=(left, right - 1)))
+        yield Alternative("unlimited", definition=d.replace(window=(left, None)))
+
+
+def _no_window(s: Situation) -> Iterator[Alternative]:
+    for c, b in bounds_of(s.program):
+        if not b.upper:
+            yield Alternative("", edit=with_part(c, sp.true))
+
+
+def _window_from(s: Situation) -> Iterator[Alternative]:
+    """The window measured from another diagonal than the causal mask is."""
+    d = s.definition
+    if d.window is None:
+        return
+    own = d.window_alignment or d.causal or "bottom-right"
+    for word in ("top-left", "bottom-right"):
+        if own != word:
+            yield Alternative(word, definition=d.replace(window_alignment=word))
+
+
+def _prefix(s: Situation) -> Iterator[Alternative]:
+    if s.definition.prefix is not None:
+        yield Alternative(definition=s.definition.replace(prefix=None))
+
+
+def _prefix_off(s: Situation) -> Iterator[Alternative]:
+    p = s.definition.prefix
+    if isinstance(p, int):
+        yield Alternative("one more", definition=s.definition.replace(prefix=p + 1))
+        if p > 1:
+            yield Alternative("one less", definition=s.definition.replace(prefix=p - 1))
+    elif p is not None:
+        for label, by in (("one more", 1), ("one less", -1)):
+            yield Alternative(label, fields={p: s.fields[p] + by})
+
+
+def _without(field: str) -> Rewrite:
+    """A part of the mask that is a Boolean field of the definition, left out."""
+
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        if getattr(s.definition, field):
+            yield Alternative(definition=s.definition.replace(**{field: False}))
+
+    return rewrite
+
+
+def _lengths(by: int) -> Rewrite:
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        if s.definition.key_lengths:
+            moved = s.fields["key_lengths"] + by
+            yield Alternative(fields={"key_lengths": np.clip(moved, 1, s.sizes["M"]).astype(moved.dtype)})
+
+    return rewrite
+
+
+def _polarity(s: Situation) -> Iterator[Alternative]:
+    if s.definition.attn_mask == "boolean":
+        other = "drop" if s.definition.mask_polarity == "attend" else "attend"
+        yield Alternative(definition=s.definition.replace(mask_polarity=other))
+
+
+def _no_mask(s: Situation) -> Iterator[Alternative]:
+    if s.definition.attn_mask is not None:
+        yield Alternative(definition=s.definition.replace(attn_mask=None, mask_axes=None))
+
+
+def mask_only(s: Situation) -> Iterator[Alternative]:
+    """Of an additive mask the places of -inf alone."""
+    if s.definition.attn_mask == "additive":
+        a = s.fields["attn_mask"]
+        yield Alternative(fields={"attn_mask": np.where(np.isneginf(a), a, np.zeros_like(a))})
+
+
+def _added_twice(s: Situation) -> Iterator[Alternative]:
+    if s.definition.attn_mask == "additive":
+        yield Alternative(fields={"attn_mask": s.fields["attn_mask"] * 2})
+
+
+def looked_at(name: str, axis: int, at: Callable[[int], Array]) -> Rewrite:
+    """A field read at other places of an axis, counted from the last of (B, H, i, j) where the field has fewer axes."""
+
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        a = s.fields.get(name)
+        if a is None or a.ndim < 2 or a.ndim + axis < 0 or a.shape[axis] < 2 or name + "_axes" in _renamed(s, name):
+            return
+        order = at(a.shape[axis])
+        places = np.take(np.arange(a.size).reshape(a.shape), order, axis=axis)
+        yield Alternative(reads={name: places})
+
+    return rewrite
+
+
+def _renamed(s: Situation, name: str) -> tuple[str, ...]:
+    """Where a mask does not carry its axes in the order of (B, H, i, j) from the right."""
+    axes = {"attn_mask": s.definition.mask_axes, "bias": s.definition.bias_axes}.get(name)
+    return () if axes is None or "bhij".endswith(axes) else (name + "_axes",)
+
+
+def transposed(name: str) -> Rewrite:
+    """A field with queries and keys exchanged, where there are as many of both."""
+
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        a = s.fields.get(name)
+        if a is not None and a.ndim >= 2 and a.shape[-1] == a.shape[-2] > 1:
+            yield Alternative(reads={name: np.swapaxes(np.arange(a.size).reshape(a.shape), -1, -2)})
+
+    return rewrite
+
+
+def _triangle(s: Situation) -> Iterator[Alternative]:
+    """The causal bound with queries and keys exchanged: the future only."""
+    for c, offset in causal_bounds(s):
+        yield Alternative(edit=with_part(c, sp.Ge(J, I + offset)))
+
+
+def _only_part(s: Situation) -> Iterator[Alternative]:
+    """One of several conditions of the mask left out that no other row is about."""
+    parts = conjuncts(pairs_condition(s.program))
+    for k, c in enumerate(parts):
+        b = as_bound(c)
+        if b is None and not any(name_of(r) in ("B", "M", "doc_q", "doc_k", "doc", "len") for r in all_reads(c)):
+            yield Alternative(f"condition {k + 1}", edit=with_conditions(lambda cs, c=c: [x for x in cs if x != c]))
+
+
+_DIAGONAL = "the offset of the diagonal of the mask: tril(ones(n, m)) is aligned top-left"
+_CAUSAL = "a causal mask; rows near the diagonal"
+ROWS = (
     Fault(
-        "F13",
-        "causal mask aligned top-left",
-        "convention",
-        wrong="j <= i",
-        right="j <= i + m - n",
-        threads=("flash-attention#436", "onnxruntime#28904", "onnx#8054"),
-        look="the offset of the diagonal: tril(ones(n, m)) is aligned top-left",
-        blind="n = m",
-        rewrite=_top_left,
+        "F13", "causal mask aligned top-left", "convention", "j <= i", "j <= i + m - n", _aligned(sp.Integer(0)),
+        threads=("flash-attention#436", "onnxruntime#28904", "onnx#8054"), look=_DIAGONAL, shows="n != m", blind="n = m",
+        convention="causal",
     ),
     Fault(
-        "F17",
-        "causal mask aligned bottom-right",
-        "convention",
-        wrong="j <= i + m - n",
-        right="j <= i",
-        threads=("flash-attention#282",),
-        look="the offset of the diagonal: flash-attention from 2.1 on adds m - n",
-        blind="n = m",
-        rewrite=_bottom_right,
+        "F17", "causal mask aligned bottom-right", "convention", "j <= i + m - n", "j <= i", _aligned(_M - _N),
+        threads=("flash-attention#282", "mlx#2835"), look=_DIAGONAL, shows="n != m", blind="n = m", convention="causal",
     ),
     Fault(
-        "F14",
-        "strict causal mask: a query does not see its own position",
-        "convention",
-        wrong="j < i + offset",
-        right="j <= i + offset",
-        look="< for <= in the mask, or diagonal=0 for 1 in triu",
-        rewrite=_moved(-1),
+        "F14", "strict causal mask: a query does not see its own position", "convention", "j < i + offset", "j <= i + offset",
+        _last_key(lambda last: last - 1), look="< for <=; diagonal=0 for 1 in triu", shows=_CAUSAL,
+        blind="coincides with top-left at m = n + 1", convention="causal",
     ),
     Fault(
-        "F15",
-        "causal mask that lets each query see one future key",
-        "convention",
-        wrong="j <= i + offset + 1",
-        right="j <= i + offset",
-        threads=("GPT-SoVITS#965",),
-        look="diagonal=2 for 1 in triu, or an end index that is counted twice",
-        blind="a decode step (the last row alone)",
-        rewrite=_moved(1),
+        "F15", "causal mask that lets each query see one future key", "convention", "j <= i + offset + 1", "j <= i + offset",
+        _last_key(lambda last: last + 1), threads=("GPT-SoVITS#965",), look="diagonal=2 for 1 in triu", shows=_CAUSAL,
+        blind="a decode step (the last row alone)", convention="causal",
     ),
-)
-ROWS = CAUSAL
+    Fault(
+        "F16", "causal mask per block of rows", "mathematics", "j <= 4*floor(i/4) + 3 + offset", "j <= i + offset", _blocks,
+        threads=("pytorch#195910",), look="a mask that is computed for a tile and not for each row", shows=_CAUSAL, blind="n = 1",
+        convention="causal",
+    ),
+    Fault(
+        "F69", "the causal mask is not applied", "convention", "all keys", "j <= i + offset", _no_causal,
+        threads=("triton#4174",), look="whether is_causal reaches the kernel", shows="a causal mask", convention="causal",
+    ),
+    Fault(
+        "F70", "causal mask transposed: the future is seen, the past is not", "mathematics", "j >= i + offset", "j <= i + offset",
+        _triangle, look="triu for tril, or exchanged indices", shows="a causal mask", convention="causal",
+    ),
+    Fault(
+        "F18", "window one key too wide", "convention", "i - j <= W", "i - j < W", _windows(1),
+        threads=("transformers#39408", "zml#763", "sglang#26147"), look="whether W counts the query's own position",
+        shows="m > W", blind="W >= m", convention="window",
+    ),
+    Fault(
+        "F19", "window one key too narrow", "convention", "i - j < W - 1", "i - j < W", _windows(-1), threads=("tokenspeed#578",),
+        look="whether W counts the query's own position", shows="m > W", blind="W > m", convention="window",
+    ),
+    Fault(
+        "F71", "the window is not applied", "convention", "all keys of the past", "i - j < W", _no_window,
+        threads=("transformers#29623",), look="whether the window reaches the kernel", shows="m > W", convention="window",
+    ),
+    Fault(
+        "F72", "the window is measured from another diagonal than the definition says", "convention", "i - j < W",
+        "i + m - n - j < W", _window_from, look="the offset of the positions of the queries", shows="n != m", blind="n = m",
+        convention="window",
+    ),
+    Fault(
+        "F73", "right side of the window wrong", "convention", "j - i <= W_right + 1", "j - i <= W_right", _right_of_window,
+        look="the right bound, and -1 or None for unlimited", shows="a window that is not causal", convention="window",
+    ),
+    Fault(
+        "F54", "the prefix is made causal", "mathematics", "j <= i", "j <= i or j < prefix", _prefix,
+        threads=("transformers#30918",), look="whether the prefix reaches the mask", shows="a prefix of 2 or more",
+        blind="prefix <= 1", convention="causal",
+    ),
+    Fault(
+        "F74", "length of the prefix off by one", "mathematics", "j <= prefix", "j < prefix", _prefix_off,
+        look="< and <= at the end of the prefix", convention="causal",
+    ),
+    Fault(
+        "F35", "packing leak: documents see each other", "mathematics", "all keys", "doc_q[i] == doc_k[j]", _without("document"),
+        threads=("axolotl#3796", "nanoVLM#204"), look="whether the borders of documents (cu_seqlens) reach the kernel",
+        shows="several documents", blind="one document", convention="document",
+    ),
+    Fault(
+        "F75", "padded keys are attended to: given lengths are ignored", "mathematics", "all keys", "j < length",
+        _without("key_lengths"), threads=("HunyuanVideo#310",), look="whether lengths reach the kernel", convention="key_lengths",
+    ),
+    Fault(
+        "F76", "one key beyond the given length is attended to", "mathematics", "j <= length", "j < length", _lengths(1),
+        look="< and <= at the end of the keys", convention="key_lengths",
+    ),
+    Fault(
+        "F77", "the last key of the given length is left out", "mathematics", "j < length - 1", "j < length", _lengths(-1),
+        look="< and <= at the end of the keys", convention="key_lengths",
+    ),
+    Fault(
+        "F30", "mask polarity reversed", "convention", "True drops", "True attends", _polarity,
+        threads=("pytorch#170400", "TransformerEngine#614"), look="what True means", shows="a Boolean mask", convention="attn_mask",
+    ),
+    Fault(
+        "F78", "the given mask is ignored", "mathematics", "s", "s + mask", _no_mask, look="whether attn_mask reaches the kernel",
+        shows="a given mask", convention="attn_mask",
+    ),
+    Fault(
+        "F79", "of an additive mask only the places of -inf are used", "mathematics", "s where mask > -inf", "s + mask", mask_only,
+        look="a cast of the mask to Boolean", shows="an additive mask with finite entries", convention="attn_mask",
+    ),
+    Fault(
+        "F80", "an additive mask is added twice", "mathematics", "s + 2*mask", "s + mask", _added_twice,
+        look="a mask that is part of the score and added again", shows="an additive mask with finite entries",
+        convention="attn_mask",
+    ),
+    Fault(
+        "F81", "given mask transposed", "mathematics", "mask[j, i]", "mask[i, j]", transposed("attn_mask"),
+        look="the strides of the mask", shows="n = m", convention="attn_mask",
+    ),
+    Fault(
+        "F82", "the mask of the first batch entry is used for all", "mathematics", "mask[0]", "mask[b]",
+        looked_at("attn_mask", -4, lambda n: np.zeros(n, int)), look="the batch stride of the mask", shows="a mask per batch entry",
+        convention="attn_mask",
+    ),
+    Fault(
+        "F83", "the mask of the first head is used for all", "mathematics", "mask[b, 0]", "mask[b, h]",
+        looked_at("attn_mask", -3, lambda n: np.zeros(n, int)), look="the head stride of the mask", shows="a mask per head",
+        convention="attn_mask",
+    ),
+    Fault(
+        "F84", "the mask of the first query is used for all", "mathematics", "mask[0, j]", "mask[i, j]",
+        looked_at("attn_mask", -2, lambda n: np.zeros(n, int)), look="the row stride of the mask", shows="a mask per query",
+        convention="attn_mask",
+    ),
+    Fault(
+        "F85", "mask shifted by one key", "mathematics", "mask[i, j - 1]", "mask[i, j]",
+        looked_at("attn_mask", -1, lambda n: np.maximum(np.arange(n) - 1, 0)), threads=("tt-metal#38004",),
+        look="the column offset of the mask in a tile", shows="a given mask", convention="attn_mask",
+    ),
+    Fault(
+        "F86", "a condition of the mask is ignored", "mathematics", "keep without it", "keep", _only_part,
+        look="the parts of the mask", shows="a mask of several conditions", convention="mask",
+    ),
+)  # fmt: skip

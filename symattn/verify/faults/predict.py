@@ -57,6 +57,8 @@ def predictions(
     if alternative.values is not None:
         wanted = {k: p for k, p in alternative.values.items() if (backward if k.startswith("grad_") else forward)}
         return dict(wanted)
+    if alternative.compute is not None:
+        return alternative.compute(forward, backward)
     bound = _bound(situation, alternative)
     arithmetic = alternative.arithmetic or situation.arithmetic
     found: Predictions = {}
@@ -70,7 +72,8 @@ def predictions(
     if alternative.reads:
         for name, at in alternative.reads.items():
             if (grad := "grad_" + name) in found:
-                found[grad] = _scattered(found[grad], at)
+                at = (alternative.scatters or {}).get(name, at)
+                found[grad] = _scattered(found[grad], at, situation.fields[name].shape)
     return alternative.after(situation, found) if alternative.after is not None else found
 
 
@@ -158,9 +161,9 @@ def _transposed(x: Array, at: Array) -> Array:
     return out[:-1].reshape(x.shape).astype(x.dtype)
 
 
-def _scattered(p: Prediction, at: Array) -> Prediction:
-    """The gradient of a field that was read through a look-up."""
-    value, reach = np.zeros(p.value.size + 1), np.zeros(p.value.size + 1)
+def _scattered(p: Prediction, at: Array, shape: tuple[int, ...]) -> Prediction:
+    """The gradient of a field of a shape that was read through a look-up."""
+    value, reach = np.zeros(int(np.prod(shape)) + 1), np.zeros(int(np.prod(shape)) + 1)
     np.add.at(value, at.ravel(), p.value.ravel())
     np.add.at(reach, at.ravel(), p.reach.ravel())
-    return Prediction(value[:-1].reshape(p.value.shape), reach[:-1].reshape(p.value.shape))
+    return Prediction(value[:-1].reshape(shape), reach[:-1].reshape(shape))

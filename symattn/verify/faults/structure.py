@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from symattn.indexed import conjuncts, index, name_of, reads
+from symattn.indexed import all_reads, conjuncts, index, name_of, reads, subscripts_of
 from symattn.presentation.listing import in_order
 from symattn.presentation.softmax import Normalisation, exponent, log_sum_exp, normalisations
-from symattn.program import Program, Statement, Tensor, tensor
+from symattn.program import Program, Statement, tensor
 from symattn.verify.faults.fault import Edit
 
 I, J = index("i"), index("j")  # noqa: E741
@@ -143,6 +143,12 @@ def as_bound(c: sp.Basic) -> Bound | None:
     return None
 
 
+def causal_like(c: sp.Basic) -> bool:
+    """Whether a condition bounds the key from above by the query."""
+    found = as_bound(c)
+    return (found is not None and found.upper) or any(causal_like(x) for x in (c.args if isinstance(c, sp.Or) else ()))
+
+
 def bounds_of(program: Program) -> tuple[tuple[sp.Basic, Bound], ...]:
     """The conditions of a forward program's weights that bound the key by the query, each with its reading."""
     found = [(c, as_bound(c)) for c in conjuncts(pairs_condition(program))]
@@ -163,6 +169,11 @@ def fresh(program: Program, wish: str) -> str:
     return name
 
 
-def scalar(name: str) -> Tensor:
-    """A tensor without axes."""
-    return tensor(name)
+def reading(program: Program, old: str, new: str, made: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The statements with every read of one tensor, but in those that are added, a read of another one with the same indices."""
+
+    def through(e: sp.Basic) -> sp.Basic:
+        return e.xreplace({r: tensor(new, *subscripts_of(r)) for r in all_reads(e) if name_of(r) == old})
+
+    changed = [replace(s, expr=through(s.expr), where=through(s.where)) for s in program]
+    return in_order((*changed, *made))
