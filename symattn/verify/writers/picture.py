@@ -81,9 +81,9 @@ def classes(e: Evidence) -> tuple[Cells, npt.NDArray[np.float64]]:
     shares, states = e.shares(), e.states()
     found = np.searchsorted(WITHIN_UP_TO, shares, side="left").astype(np.uint8)
     out = FIRST_OUT + np.searchsorted((10.0, 1000.0), shares, side="left").astype(np.uint8)
-    for state, value in ((UNBOUNDED, NO_BOUND), (UNDECIDED, OPEN)):
-        found[states == state] = value
-    return np.where(states == OUT, out, found).astype(np.uint8), shares
+    for state, values in ((UNBOUNDED, np.uint8(NO_BOUND)), (UNDECIDED, np.uint8(OPEN)), (OUT, out)):
+        found = np.where(states == state, values, found)
+    return found.astype(np.uint8), shares
 
 
 def panels(name: str, e: Evidence) -> list[Panel]:
