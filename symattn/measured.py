@@ -63,6 +63,55 @@ def onnxruntime(format: str, **changes: Any) -> Arithmetic:
     return replace(eager(f), **(common | changes))
 
 
+def onnxruntime_mha(format: str, **changes: Any) -> Arithmetic:
+    """ONNX Runtime's MultiHeadAttention on the CPU: scores, softmax and sums in float32; float16 is converted in and out."""
+    return _contributed(format, "mha", "com.microsoft.MultiHeadAttention", changes)
+
+
+def onnxruntime_gqa(format: str, **changes: Any) -> Arithmetic:
+    """ONNX Runtime's GroupQueryAttention on the CPU: the same."""
+    return _contributed(format, "gqa", "com.microsoft.GroupQueryAttention", changes)
+
+
+def _contributed(format: str, short: str, operator: str, changes: dict[str, Any]) -> Arithmetic:
+    f = formats.get(format).name
+    common: dict[str, Any] = {
+        "name": f"onnxruntime-{short}-cpu-{SHORT[f]}",
+        "scalar_roundings": 2,
+        "scalar_format": "float32",
+        "source": f"onnxruntime 1.32.0, CPUExecutionProvider, {operator}",
+        "remark": "measured: float16 within the bound of float32 intermediates (greatest share 0.98, output rounding)",
+    }
+    base = inside_float32(f, flush_to_zero=True) if f == "float16" else eager(f)
+    return replace(base, **(common | changes))
+
+
+def torch_flex(format: str, **changes: Any) -> Arithmetic:
+    """PyTorch's FlexAttention on the CPU, not compiled: float32 inside, whole rows, backward from the saved output and LSE."""
+    f = formats.get(format).name
+    common: dict[str, Any] = {
+        "name": f"torch-flex-cpu-{SHORT[f]}",
+        "tile": None,
+        "expand_heads": True,
+        "source": "torch 2.13.0 CPU, torch.nn.attention.flex_attention without torch.compile",
+        "remark": "measured: LSE within 0.22 of its bound (its factors ln 2 and 1/ln 2 included); dS is rounded times the scale "
+        "(gradient_scale; without it dK of float16 is over by up to 2)",
+    }
+    return flash(f, **(common | changes))
+
+
+def torch_mha_weights(format: str, **changes: Any) -> Arithmetic:
+    """PyTorch's multi_head_attention_forward with need_weights: one operation after the other, each stored."""
+    f = formats.get(format).name
+    common: dict[str, Any] = {
+        "name": f"torch-mha-weights-cpu-{SHORT[f]}",
+        "scale_before": 1,
+        "source": "torch 2.13.0 CPU, torch.nn.functional.multi_head_attention_forward(need_weights=True), autograd",
+        "remark": "measured: greatest share of the bound 0.23 (bfloat16), 0.62 (float16), 0.11 (float32)",
+    }
+    return replace(eager(f), **(common | changes))
+
+
 def onnx_reference(format: str, **changes: Any) -> Arithmetic:
     """ONNX's reference evaluator: NumPy, each result in the input's dtype, the root of the scale on Q and on K."""
     f = formats.get(format).name
@@ -90,8 +139,10 @@ def jax_xla(format: str, **changes: Any) -> Arithmetic:
 
 
 def _all() -> dict[str, Arithmetic]:
-    makers = (torch_flash, torch_math, onnxruntime, onnx_reference, jax_xla)
-    rows = [make(f) for make in makers for f in SHORT if not (make in (onnxruntime, onnx_reference) and f == "bfloat16")]
+    makers = (torch_flash, torch_math, torch_flex, torch_mha_weights, jax_xla)
+    rows = [make(f) for make in makers for f in SHORT]
+    rows += [make(f) for make in (onnxruntime, onnx_reference) for f in SHORT if f != "bfloat16"]
+    rows += [make(f) for make in (onnxruntime_mha, onnxruntime_gqa) for f in ("float32", "float16")]
     return {a.name: a for a in rows}
 
 

@@ -50,6 +50,9 @@ class Arithmetic:
     probability_scale, probability_overflow
         A constant that weights are multiplied with before they are rounded to ``probability``, and divided by after the
         product (2^8 for 8-bit floats); what is beyond the format's largest number becomes that (``saturate``) or NaN (``nan``).
+    gradient_scale
+        A constant that dS is multiplied with before it is rounded to ``gradient`` and not after the product: where the scale is
+        taken into dS, what underflows is larger by as much.
     sum_from_cast
         The row sum adds the weights as rounded to ``probability``, where it adds what a matrix product reads.
     operand
@@ -122,6 +125,7 @@ class Arithmetic:
     probability_overflow: str = "saturate"
     sum_from_cast: bool = False
     gradient: str | None = None
+    gradient_scale: float = 1.0
     operand: str | None = None
     exp_error: float | None = None
     log_error: float | None = None
@@ -174,8 +178,10 @@ class Arithmetic:
             value = getattr(self, f)
             if value is not None and not (_is_number(value) and 0 <= value < math.inf):
                 raise self._wrong(f"{f} must be a number >= 0, got {value!r}")
-        if not (_is_number(self.probability_scale) and 0 < self.probability_scale < math.inf):
-            raise self._wrong(f"probability_scale must be a number > 0, got {self.probability_scale!r}")
+        for f in ("probability_scale", "gradient_scale"):
+            value = getattr(self, f)
+            if not (_is_number(value) and 0 < value < math.inf):
+                raise self._wrong(f"{f} must be a number > 0, got {value!r}")
         for f in ("tile", "query_tile", "depth", "block", "block_bits"):
             value = getattr(self, f)
             if value is not None and not (_is_integer(value) and value >= 1):

@@ -13,7 +13,8 @@ def described(a: Arithmetic) -> str:
     if a.probability:
         parts.append(_weights(a))
     if a.gradient:
-        parts.append(f"dS read as {a.gradient}")
+        times = "" if a.gradient_scale == 1 else f" (times {a.gradient_scale:.3g})"
+        parts.append(f"dS read as {a.gradient}{times}")
     if a.operand:
         parts.append(f"inputs read as {a.operand}")
     parts += [f"out {a.output}", f"lse {a.lse}"]

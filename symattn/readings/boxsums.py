@@ -107,7 +107,10 @@ def _read_operand(f: Factor, target: str, a: Arithmetic) -> Box:
     if f.box.nonneg and not f.given:
         return weights(f.box, a)
     box = replace(f.box, held=f.box.held if f.box.held is not None or f.given else a.compute)
-    return bx.stored(box, Unit.of(target, ulps=a.ulps("operand") if f.given else 1))
+    unit = Unit.of(target, ulps=a.ulps("operand") if f.given else 1)
+    if not f.given and a.gradient_scale != 1:
+        unit = replace(unit, tiny=unit.tiny / a.gradient_scale, top=unit.top / a.gradient_scale)
+    return bx.stored(box, unit)
 
 
 def weights(b: Box, a: Arithmetic) -> Box:

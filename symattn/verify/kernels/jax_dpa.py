@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from symattn import measured
 from symattn.arithmetic import Arithmetic
 from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
 from symattn.verify.kernels.arrays import to_framework
+from symattn.verify.kernels.bands import band
 from symattn.verify.kernels.base import Deviation, Kernel, Tensors, leaks
 from symattn.verify.kernels.call import Call
 
@@ -36,9 +39,7 @@ class JaxAttention(Kernel):
         """It knows scale, masks, bias and grouped heads, and averages all values for a row without keys."""
         if call.dtype.itemsize == 1:
             return f"it does not compute in {call.dtype}"
-        if call.query.shape[3] != call.value.shape[3]:
-            return "it needs values as wide as keys"
-        return masks.beyond(call, empty_row="uniform")
+        return masks.beyond(call, empty_row="uniform", knows=("groups",))
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """The softmax is in float32 whatever the inputs are, P and the LSE are rounded to their dtype."""
@@ -77,18 +78,27 @@ class JaxAttention(Kernel):
         import jax
 
         args: dict[str, Any] = {}
-        if masks.is_plain_causal(call):
-            args["is_causal"] = True
+        seen = band(call)
+        if seen is not None:
+            if seen.causal:
+                args["is_causal"] = True
+            if seen.left is not None or seen.right not in (0, None):
+                n, m = call.score_shape[2:]
+                args["local_window_size"] = (n if seen.left is None else seen.left, m if seen.right is None else seen.right)
+        elif call.definition.key_lengths and (call.keep == (np.arange(call.score_shape[3]) < _lengths(call))).all():
+            args["key_value_seq_lengths"] = to_framework(_lengths(call).ravel().astype(np.int32), "jax")
         else:
-            mask = masks.boolean_mask(call)
-            if mask is not None:
-                args["mask"] = to_framework(mask, "jax")
-            if call.additive is not None:
-                args["bias"] = to_framework(masks.finite(call.additive), "jax")
+            args["mask"] = to_framework(call.keep, "jax")
+        if call.additive is not None:
+            args["bias"] = to_framework(masks.finite(call.additive), "jax")
         if call.definition.scale is not None:
             args["scale"] = call.scale
         result = jax.nn.dot_product_attention(q, k, v, implementation="xla", return_residual=call.definition.lse, **args)
         return tuple(result) if call.definition.lse else (result,)
+
+
+def _lengths(call: Call) -> Array:
+    return call.fields["key_lengths"].reshape(-1, 1, 1, 1)
 
 
 KERNELS: tuple[Kernel, ...] = (JaxAttention(),)

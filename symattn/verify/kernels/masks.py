@@ -2,42 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
+
 import numpy as np
 
 from symattn.intake import Array
 from symattn.verify.kernels.call import Call
 
 
-def beyond(call: Call, *, empty_row: str, softcap: bool = False, dropout: bool = False, base: bool = False) -> str | None:
+def beyond(call: Call, *, empty_row: str, knows: Collection[str] = ()) -> str | None:
     """Why a kernel that knows scale, masks and grouped heads cannot compute this call, or None.
 
     Parameters
     ----------
     empty_row
         What the kernel gives for a query without keys; another convention is refused only where such a row exists.
-    softcap, dropout, base
-        Whether the kernel knows these too (base: it gives no LSE, or in any base).
+    knows
+        What else it knows, by names of :data:`FURTHER`, or names of other fields of the definition.
     """
     d = call.definition
-    if unknown := beyond_names(call):
+    if unknown := beyond_names(call, knows):
         return f"it has no {unknown}"
-    lacks = {
-        "a score text": d.score is not None,
-        "a mask text": d.mask is not None,
-        "softcap": d.softcap is not None and not softcap,
-        "ALiBi": d.alibi,
-        "a sink": d.sink,
-        "a given dropout mask": d.dropout and not dropout,
-        "an LSE in base 2": d.lse and d.lse_base == "2" and not base,
-        "tiled head grouping": not np.array_equal(call.kv_head, call.kv_head_interleaved),
-        "a bias beside an additive mask": d.bias and d.attn_mask == "additive",
-    }
-    missing = [what for what, is_so in lacks.items() if is_so]
-    if missing:
-        return f"it has no {missing[0].removeprefix('a ')}" if missing[0].startswith("a ") else f"it has no {missing[0]}"
+    for name, (said, asked) in FURTHER.items():
+        if name not in knows and asked(call):
+            return said
     if call.has_empty_row and d.empty_row != empty_row:
         return f"a row without keys gives {empty_row!r} there, and empty_row={d.empty_row!r} is asked"
     return None
+
+
+FURTHER: Mapping[str, tuple[str, Callable[[Call], bool]]] = {
+    "score": ("it has no score text", lambda call: call.definition.score is not None),
+    "mask": ("it has no mask text", lambda call: call.definition.mask is not None),
+    "softcap": ("it has no softcap", lambda call: call.definition.softcap is not None),
+    "alibi": ("it has no ALiBi", lambda call: call.definition.alibi),
+    "sink": ("it has no sink", lambda call: call.definition.sink),
+    "dropout": ("it has no given dropout mask", lambda call: call.definition.dropout),
+    "base": ("it has no LSE in base 2", lambda call: call.definition.lse and call.definition.lse_base == "2"),
+    "tiled": ("it has no tiled head grouping", lambda call: not np.array_equal(call.kv_head, call.kv_head_interleaved)),
+    "both": (
+        "it has no bias beside an additive mask",
+        lambda call: call.definition.bias and call.definition.attn_mask == "additive",
+    ),
+    "groups": ("it has no grouped heads", lambda call: call.query.shape[1] != call.key.shape[1]),
+    "narrow": ("it needs values as wide as keys", lambda call: call.query.shape[3] != call.value.shape[3]),
+}
+"""What not every kernel knows: a name, what a refusal says, and whether a call asks for it. ``base``: no LSE, or any base."""
+
+PLAIN = ("groups", "narrow")
+"""What most kernels know."""
 
 
 NAMED = frozenset(
@@ -49,9 +62,10 @@ NAMED = frozenset(
 """The fields that kernels of softmax attention may know; an algorithm changes nothing in what is computed."""
 
 
-def beyond_names(call: Call) -> str | None:
-    """A field of the definition that no kernel of plain softmax attention computes, or None."""
-    return next((f"{name}={value}" for name, value in call.definition.changed.items() if name not in NAMED), None)
+def beyond_names(call: Call, knows: Collection[str] = ()) -> str | None:
+    """A field of the definition that no kernel of plain softmax attention computes, and this one does not know, or None."""
+    names = NAMED | set(knows)
+    return next((f"{name}={value}" for name, value in call.definition.changed.items() if name not in names), None)
 
 
 def is_plain_causal(call: Call) -> bool:
@@ -63,6 +77,11 @@ def is_plain_causal(call: Call) -> bool:
 def boolean_mask(call: Call) -> Array | None:
     """The visible pairs (B, H, n, m), True attends; None where all are."""
     return None if call.keep.all() else call.keep
+
+
+def combined(call: Call) -> Array | None:
+    """What a kernel with one mask argument takes: the Boolean mask, or the additive one where something is added."""
+    return boolean_mask(call) if call.additive is None else additive_mask(call)
 
 
 def additive_mask(call: Call) -> Array | None:

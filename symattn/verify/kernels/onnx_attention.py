@@ -10,38 +10,51 @@ from symattn import measured
 from symattn.arithmetic import Arithmetic
 from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
+from symattn.verify.kernels.bands import band
 from symattn.verify.kernels.base import Deviation, Kernel, Tensors, leaks
 from symattn.verify.kernels.call import Call
+from symattn.verify.kernels.onnx_node import Node, by_onnxruntime, by_reference
 
-OPSET = 24
-IR_VERSION = 11
-_TYPES = {"float64": "DOUBLE", "float32": "FLOAT", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "bool": "BOOL"}
+INPUTS = ("Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen")
+LENGTHS, WINDOWS = 24, 25
+"""The first opsets whose Attention has lengths of keys, and windows."""
 
 
-def model(call: Call) -> tuple[Any, dict[str, Array]]:
-    """A model of one Attention node for the call, and what to feed it."""
-    from onnx import TensorProto, helper
-
+def node(call: Call, opset: int) -> Node:
+    """The Attention node for the call: a causal flag, lengths or a window of its own where these say it all, else a mask."""
     feed: dict[str, Array] = {"Q": call.query, "K": call.key, "V": call.value}
     attributes: dict[str, Any] = {}
-    if masks.is_plain_causal(call):
-        attributes["is_causal"] = 1
-    else:
-        mask = masks.additive_mask(call) if call.additive is not None else masks.boolean_mask(call)
-        if mask is not None:
-            feed["attn_mask"] = mask
+    given = _lengths(call) if opset >= LENGTHS else None
+    seen = band(call) if call.additive is None else None
+    if given is not None:
+        lengths, causal = given
+        feed["nonpad_kv_seqlen"] = lengths
+        attributes |= {"is_causal": 1} if causal else {}
+    elif seen is not None and (opset >= WINDOWS or seen.left is None) and (opset >= WINDOWS or seen.right in (0, None)):
+        sides = {"left_window_size": seen.left, "right_window_size": None if seen.causal else seen.right}
+        attributes |= {"is_causal": 1} if seen.causal else {}
+        attributes |= {name: size for name, size in sides.items() if size is not None}
+    elif (mask := masks.combined(call)) is not None:
+        feed["attn_mask"] = mask
     if call.definition.scale is not None:
         attributes["scale"] = call.scale
     if call.definition.softcap is not None:
         attributes["softcap"] = call.number(call.definition.softcap)
+    return Node("Attention", INPUTS, feed, ("Y",), opset, attributes=attributes)
 
-    def info(name: str, a: Array) -> Any:
-        return helper.make_tensor_value_info(name, getattr(TensorProto, _TYPES[str(a.dtype)]), None)
 
-    node = helper.make_node("Attention", list(feed), ["Y"], **attributes)
-    graph = helper.make_graph([node], "attention", [info(n, a) for n, a in feed.items()], [info("Y", call.query)])
-    built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
-    return built, {n: np.array(a, copy=True, order="C") for n, a in feed.items()}
+def _lengths(call: Call) -> tuple[Array, bool] | None:
+    """The lengths of the keys where these, with or without a causal mask that ends there, are all that the definition masks."""
+    if not call.definition.key_lengths or call.additive is not None:
+        return None
+    lengths = call.fields["key_lengths"].astype(np.int64)
+    n, m = call.score_shape[2:]
+    i, j, stop = np.arange(n)[:, None], np.arange(m), lengths.reshape(-1, 1, 1, 1)
+    there = j < stop
+    for causal, pairs in ((False, there), (True, there & (j <= i + stop - n))):
+        if (call.keep == pairs).all():
+            return lengths, causal
+    return None
 
 
 class OnnxReference(Kernel):
@@ -52,6 +65,7 @@ class OnnxReference(Kernel):
     packages: tuple[str, ...] = ("onnx",)
     known: tuple[Deviation, ...] = (leaks("onnx 1.23"),)
     dtypes: tuple[str, ...] = ("float64", "float32", "float16")
+    opset = 24
 
     def takes_dtype(self, dtype: str) -> bool:
         """Not bfloat16 nor 8 bits."""
@@ -61,7 +75,7 @@ class OnnxReference(Kernel):
         """It knows scale, softcap before the mask, masks and grouped heads, and gives 0 for a row without keys."""
         if not self.takes_dtype(str(call.dtype)):
             return f"it does not compute in {call.dtype}"
-        return masks.beyond(call, empty_row="zero", softcap=True, base=True)
+        return masks.beyond(call, empty_row="zero", knows=(*masks.PLAIN, "softcap", "base"))
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """One NumPy operation after the other, each result in the inputs' dtype; Q and K both scaled by the root of the scale."""
@@ -69,23 +83,18 @@ class OnnxReference(Kernel):
 
     def forward(self, call: Call) -> Tensors:
         """Output only."""
-        from onnx.reference import ReferenceEvaluator
-
-        built, feed = model(call)
-        with np.errstate(all="ignore"):
-            return self._read(ReferenceEvaluator(built).run(None, feed))
-
-    def _read(self, outputs: Any) -> Tensors:
-        return {"out": to_numpy(outputs[0], "out")}
+        return {"out": to_numpy(by_reference(node(call, self.opset))[0], "out")}
 
 
 class OnnxRuntime(OnnxReference):
-    """``onnxruntime:attention``: ONNX Runtime's CPU provider."""
+    """``onnxruntime:attention`` of opset 24 (lengths of keys) and others: ONNX Runtime's CPU provider."""
 
-    name = "onnxruntime:attention"
-    about = "the Attention operator in ONNX Runtime's CPU provider, forward only, no LSE"
     packages = ("onnx", "onnxruntime")
     known = (leaks("ONNX Runtime 1.32"),)
+
+    def __init__(self, name: str, opset: int) -> None:
+        self.name, self.opset = name, opset
+        self.about = f"the Attention operator of opset {opset} in ONNX Runtime's CPU provider, forward only, no LSE"
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """One operation after the other, each result stored in the inputs' dtype; the scale in float32."""
@@ -93,14 +102,12 @@ class OnnxRuntime(OnnxReference):
 
     def forward(self, call: Call) -> Tensors:
         """Output only."""
-        import onnxruntime
-
-        built, feed = model(call)
-        settings = onnxruntime.SessionOptions()
-        settings.log_severity_level = 4
-        settings.intra_op_num_threads = 1
-        session = onnxruntime.InferenceSession(built.SerializeToString(), settings, providers=["CPUExecutionProvider"])
-        return self._read(session.run(None, feed))
+        return {"out": to_numpy(by_onnxruntime(node(call, self.opset))[0], "out")}
 
 
-KERNELS: tuple[Kernel, ...] = (OnnxRuntime(), OnnxReference())
+KERNELS: tuple[Kernel, ...] = (
+    OnnxRuntime("onnxruntime:attention", 24),
+    OnnxRuntime("onnxruntime:attention-23", 23),
+    OnnxRuntime("onnxruntime:attention-25", 25),
+    OnnxReference(),
+)

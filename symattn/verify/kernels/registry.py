@@ -12,14 +12,19 @@ from typing import Any
 
 from symattn.errors import DefinitionError, FileFormatError, KernelError, MissingDependencyError, UnknownNameError, nearest
 from symattn.tensors import check_layout
-from symattn.verify.kernels import jax_dpa, onnx_attention, torch_sdpa
+from symattn.verify.kernels import flex, jax_dpa, onnx_attention, onnx_contrib, torch_mha, torch_sdpa
 from symattn.verify.kernels.base import Kernel
 from symattn.verify.kernels.ours import Flash, Naive
 from symattn.verify.kernels.user import FunctionKernel
 
 _OWN = "A function of your own is FILE.py:FUNCTION or MODULE:FUNCTION."
 BUILT_IN: dict[str, Kernel] = {
-    k.name: k for k in (Naive(), Flash(), *torch_sdpa.KERNELS, *onnx_attention.KERNELS, *jax_dpa.KERNELS)
+    k.name: k
+    for k in (
+        *(Naive(), Flash()),
+        *(*torch_sdpa.KERNELS, *flex.KERNELS, *torch_mha.KERNELS),
+        *(*onnx_attention.KERNELS, *onnx_contrib.KERNELS, *jax_dpa.KERNELS),
+    )
 }
 """The kernels that symattn knows by name, installed here or not."""
 

@@ -20,7 +20,7 @@ def _arguments(call: Call, *, additive: bool) -> dict[str, Any]:
     if masks.is_plain_causal(call):
         found["is_causal"] = True
     else:
-        mask = masks.additive_mask(call) if additive or call.additive is not None else masks.boolean_mask(call)
+        mask = masks.additive_mask(call) if additive else masks.combined(call)
         if mask is not None:
             found["attn_mask"] = to_framework(mask, "torch")
     if call.definition.scale is not None:
@@ -41,7 +41,7 @@ class TorchSDPA(Kernel):
 
     def unsupported(self, call: Call) -> str | None:
         """It knows scale, masks and grouped heads, and gives 0 for a row without keys."""
-        return _eight_bits(call) or masks.beyond(call, empty_row="zero", base=True)
+        return _eight_bits(call) or masks.beyond(call, empty_row="zero", knows=(*masks.PLAIN, "base"))
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """That of the backend in use: the tiled one where it takes the call, else one operation after the other."""
@@ -102,9 +102,7 @@ class TorchFlash(Kernel):
 
     def unsupported(self, call: Call) -> str | None:
         """It also needs values as wide as keys."""
-        if call.query.shape[3] != call.value.shape[3]:
-            return "it needs values as wide as keys"
-        return _eight_bits(call) or masks.beyond(call, empty_row="zero")
+        return _eight_bits(call) or masks.beyond(call, empty_row="zero", knows=("groups",))
 
     def arithmetic(self, call: Call) -> Arithmetic:
         """Its exp, its 512-key tiles and its gradient buffers in the inputs' dtype, as measured."""
