@@ -36,7 +36,9 @@ def report_text(report: Report, *, color: bool = False) -> str:
 def _one(report: Report, color: bool) -> list[str]:
     lines = [f"kernel      {report.kernel}"]
     lines += _wrapped(f"definition  {conventions_text(report.definition)}", 12)
-    lines += _wrapped(f"arithmetic  {Arithmetic.from_dict(report.arithmetic).describe()}", 12)
+    declared = {c.arithmetic.get("name"): c.arithmetic for c in report.cases if c.arithmetic} or {None: report.arithmetic}
+    for a in declared.values():  # golden files may have several dtypes
+        lines += _wrapped(f"arithmetic  {Arithmetic.from_dict(a).describe()}", 12)
     for case in report.cases:
         lines += ["", _case_title(case)]
         if case.error:
