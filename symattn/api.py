@@ -6,7 +6,7 @@ that does the work and imports it when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -236,6 +236,11 @@ class Attention(Definition):
         dtype: str = "float32",
         backward: bool = False,
         shape: str | None = None,
+        only: str | Sequence[str] | None = None,
+        skip: str | Sequence[str] | None = None,
+        max_len: int | None = None,
+        require: str | None = None,
+        inputs: str | Mapping[str, Any] | None = None,
         arithmetic: Arithmetic | str | None = None,
         seed: int = 0,
         layout: str = "bhsd",
@@ -248,8 +253,13 @@ class Attention(Definition):
         kernel
             A function ``kernel(query, key, value, **options)``, a built-in name (``"torch:sdpa"``), ``"FILE.py:FUNCTION"`` or
             ``"MODULE:FUNCTION"``.
-        dtype, shape, seed, layout
-            Of the inputs that it is given; ``shape`` is ``"B,H,HKV,N,M,D[,DV]"``, by default a small pack of cases.
+        dtype, seed, layout
+            Of the inputs that it is given, by default a small pack.
+        shape, only, skip, max_len, require
+            Which inputs: one more of the sizes ``"B,H,HKV,N,M,D[,DV]"``, named ``shape``; names of those that are taken or not;
+            the greatest length; what sizes have to fulfil, ``"d % 8 == 0"``.
+        inputs
+            A file, or arrays by field name, in place of the pack.
         backward
             Judge the gradients too: ``kernel.backward``, ``backward_kernel``, or autograd for torch and jax.
         arithmetic
@@ -275,6 +285,11 @@ class Attention(Definition):
             dtype=dtype,
             backward=backward,
             shape=shape,
+            only=only,
+            skip=skip,
+            max_len=max_len,
+            require=require,
+            inputs=inputs,
             arithmetic=arithmetic,
             seed=seed,
             layout=layout,

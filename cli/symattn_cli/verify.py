@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @with_definition
 def command(
+    context: typer.Context,
     definition: DefinitionFlags,
     kernel: Annotated[
         str | None,
@@ -25,7 +26,24 @@ def command(
             metavar="[KERNEL]", help="A built-in name, FILE.py:FUNCTION or MODULE:FUNCTION; by default all that run here."
         ),
     ] = None,
-    shape: Annotated[str | None, typer.Option("--shape", metavar="B,H,HKV,N,M,D[,DV]", help="Sizes of the inputs.")] = None,
+    shape: Annotated[
+        str | None, typer.Option("--shape", metavar="B,H,HKV,N,M,D[,DV]", help="Sizes of one further input, named shape.")
+    ] = None,
+    only: Annotated[str | None, typer.Option("--only", metavar="KIND,..", help="These inputs of the pack alone.")] = None,
+    skip: Annotated[str | None, typer.Option("--skip", metavar="KIND,..", help="Not these inputs of the pack.")] = None,
+    max_len: Annotated[
+        int | None, typer.Option("--max-len", metavar="N", min=1, help="The greatest number of queries and keys in the pack.")
+    ] = None,
+    require: Annotated[
+        str | None,
+        typer.Option("--require", metavar="TEXT", help="What sizes have to fulfil, such as 'd % 8 == 0, n == m'."),
+    ] = None,
+    inputs: Annotated[
+        str | None, typer.Option("--inputs", metavar="FILE", help="Run KERNEL on the tensors of a .npz or .safetensors file.")
+    ] = None,
+    replay_file: Annotated[
+        str | None, typer.Option("--replay", metavar="FILE", help="Run the cases of a JSON report again.")
+    ] = None,
     dtype: Annotated[
         str | None, typer.Option("--dtype", metavar="FORMAT", help="float64, float32, float16, bfloat16 ...; default float32.")
     ] = None,
@@ -59,6 +77,11 @@ def command(
 
     Exit codes: 0 pass (or suspect), 1 fail, 2 usage, 3 inconclusive, 4 a file that cannot be used.
     """
+    if replay_file is not None:
+        from symattn_cli.replay import replay
+
+        replay(replay_file, context)
+        return
     check_format(format, output)
     for target in (output, save):
         check_target(target)
@@ -66,9 +89,14 @@ def command(
         raise typer.BadParameter(f"bhsd or bshd, got {layout!r}", param_hint="--layout")
     if recorded is not None and (kernel or backward_kernel):
         raise typer.BadParameter("a recorded file is judged instead of a kernel; give one of the two", param_hint="--recorded")
-    for flag, value in (("--shape", shape), ("--dtype", dtype), ("--seed", seed)):
+    packed = {"--shape": shape, "--only": only, "--skip": skip, "--max-len": max_len, "--require": require, "--dtype": dtype}
+    for flag, value in {**packed, "--seed": seed}.items():
         if recorded is not None and value is not None:
             raise typer.BadParameter("is about inputs that are made, and a recorded file has its own", param_hint=flag)
+        if inputs is not None and value is not None and flag != "--seed":
+            raise typer.BadParameter("is about inputs that are made, and --inputs brings them", param_hint=flag)
+    if inputs is not None and kernel is None:
+        raise typer.BadParameter("goes with a KERNEL, which is run on them", param_hint="--inputs")
     if backward_kernel is not None and kernel is None:
         raise typer.BadParameter("goes with a KERNEL of your own", param_hint="--backward-kernel")
     if layout != "bhsd" and kernel is None and recorded is None:
@@ -79,8 +107,8 @@ def command(
     given = {
         "kernel": kernel,
         "--recorded": recorded,
-        "--shape": shape,
-        "--dtype": dtype,
+        **packed,
+        "--inputs": inputs,
         "--backward": backward or backward_kernel is not None,
         "--backward-kernel": backward_kernel,
         "--arithmetic": arithmetic,
@@ -139,7 +167,8 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
         if name.startswith("--") and value:
             line.words += [name] if value is True else [name, str(value)]
     options = {"arithmetic": given["--arithmetic"], "keep": given["keep"]}
-    seeded = {**options, "shape": given["--shape"], "seed": given["--seed"] or 0, "progress": _progress}
+    chosen = {name: given["--" + name.replace("_", "-")] for name in ("shape", "only", "skip", "max_len", "require")}
+    seeded = {**options, **chosen, "seed": given["--seed"] or 0, "progress": _progress}
     whole_set = given["kernel"] is None and given["--recorded"] is None and not d.changed
     if given["--recorded"]:
         from symattn.verify.judge import verify_recorded
@@ -155,6 +184,7 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
             backward=given["--backward"],
             layout=given["--layout"] or "bhsd",
             backward_kernel=given["--backward-kernel"],
+            inputs=given["--inputs"],
             **seeded,
         )
     else:

@@ -1,213 +1,116 @@
-"""Seeded inputs for a definition, exactly representable in a dtype, small, and shaped so that conventions show.
+"""Seeded inputs for a definition, exactly representable in a dtype: the arrays of a kind, and the cases of a run.
 
-Sizes differ where a fault could hide in their equality: fewer queries than keys and more, several heads on several key-value
-heads (neither one nor all), a width that is no power of two. The kinds of numbers are those on which kernels have failed:
-scores far from 0 in both directions, ties, rows without keys, NaN in keys that nothing may read.
+The kinds of the default pack are in :mod:`symattn.verify.pack.kinds`, their sizes in ``pack.shapes``, their numbers in
+``pack.laws``. An input depends on the seed, the shape, the kind and the dtype, and on nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symattn import formats, forms
+from symattn import formats
 from symattn.definition import Definition
-from symattn.errors import ShapeError
+from symattn.errors import DefinitionError
 from symattn.grammar import arrays_of
-from symattn.indexed import index, name_of, reads
 from symattn.intake import Array
-from symattn.readcheck import affine_in
 from symattn.verify import drawn
 from symattn.verify.kernels.call import Call
+from symattn.verify.pack.kinds import KINDS, SHAPE, Kind, left_out, named
+from symattn.verify.pack.laws import unread
+from symattn.verify.pack.requirement import Requirement
+from symattn.verify.pack.shapes import SHAPE_LETTERS, Shape, fitted, refuse_other_heads, starts_elsewhere
 
-SHAPE_LETTERS = ("B", "H", "HKV", "N", "M", "D", "DV")
+__all__ = ["KINDS", "SHAPE_LETTERS", "Choice", "Kind", "Shape", "cases_for", "fields_for", "fitted", "starts_elsewhere"]
+
+Applies = Callable[[Kind, Call], bool]
+SOME = 16
+"""Keys from which on a given mask hides half a row, so that whole tiles are masked."""
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The sizes of one input: batch, heads, key-value heads, queries, keys, width of queries and keys, width of values."""
+class Choice:
+    """Which inputs of the pack a run takes, and in which sizes.
 
-    b: int
-    h: int
-    hkv: int
-    n: int
-    m: int
-    d: int
-    dv: int
+    Parameters
+    ----------
+    shape
+        A further input of these sizes, of the kind ``shape``.
+    only, skip
+        Names of kinds: those that are taken, those that are not.
+    max_len
+        The greatest number of queries and of keys.
+    require
+        What sizes have to fulfil; each kind takes the nearest that do.
+    """
+
+    shape: Shape | None = None
+    only: tuple[str, ...] | None = None
+    skip: tuple[str, ...] = ()
+    max_len: int | None = None
+    require: Requirement | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Shape:
-        """``B,H,HKV,N,M,D[,DV]`` as on the command line.
+    def of(
+        cls,
+        shape: str | Shape | None = None,
+        only: str | Sequence[str] | None = None,
+        skip: str | Sequence[str] | None = None,
+        max_len: int | None = None,
+        require: str | None = None,
+    ) -> Choice:
+        """A choice from what users write.
 
         Raises
         ------
-        ShapeError
-            When it is not six or seven positive integers, or HKV does not divide H.
+        UnknownNameError, ShapeError, GrammarError, DefinitionError
+            For a kind that does not exist, a bad shape, a text that cannot be read, a length below 1, and for a choice of no
+            input at all.
 
-        >>> Shape.parse("2,6,3,5,7,6").dv
-        6
+        >>> Choice.of(only="tall,shape", shape="1,2,1,3,5,4").only
+        ('tall', 'shape')
         """
-        try:
-            sizes = [int(x) for x in text.split(",")]
-        except ValueError:
-            sizes = []
-        if len(sizes) not in (6, 7) or min(sizes) < 1:
-            raise ShapeError(f"a shape is B,H,HKV,N,M,D[,DV], six or seven integers from 1 on, got {text!r}")
-        b, h, hkv, n, m, d = sizes[:6]
-        shape = cls(b, h, hkv, n, m, d, sizes[6] if len(sizes) == 7 else d)
-        if shape.h % shape.hkv:
-            raise ShapeError(f"HKV must divide H, got H={shape.h}, HKV={shape.hkv}")
-        return shape
+        sizes = Shape.parse(shape) if isinstance(shape, str) else shape
+        wanted, unwanted = named(only, "only"), named(skip, "skip") or ()
+        if max_len is not None and max_len < 1:
+            raise DefinitionError(f"max_len is the greatest number of queries and keys, from 1 on, got {max_len}")
+        if wanted is not None and SHAPE.name in wanted and sizes is None:
+            raise DefinitionError("the input 'shape' is of the sizes that --shape says, and it says none")
+        if wanted is not None and not set(wanted) - set(unwanted):
+            raise DefinitionError("every input that only names is skipped: no input is left")
+        return cls(sizes, wanted, unwanted, max_len, Requirement.parse(require) if require is not None else None)
 
-    def __str__(self) -> str:
-        sizes = [self.b, self.h, self.hkv, self.n, self.m, self.d] + ([self.dv] if self.dv != self.d else [])
-        return ",".join(map(str, sizes))
+    def takes(self, kind: Kind) -> bool:
+        """Whether inputs of a kind are wanted."""
+        return (self.only is None or kind.name in self.only) and kind.name not in self.skip
 
+    def sized(self, definition: Definition, kind: Kind) -> Shape:
+        """The sizes of a kind: those that it wants, made to fit the definition, the requirement and the greatest length."""
+        if kind is SHAPE and self.shape is not None:
+            refuse_other_heads(definition, self.shape)
+            return self.shape
+        s = fitted(definition, kind.shape)
+        if kind.square and definition.causal not in (None, "bottom-right"):
+            s = replace(s, h=s.h // s.hkv, hkv=1, n=kind.square, m=kind.square) if definition.heads is None else s
+        if self.max_len is not None:
+            s = replace(s, n=min(s.n, self.max_len), m=min(s.m, self.max_len))
+        if self.require is not None:
+            s = self.require.fit(s)
+            refuse_other_heads(definition, s)
+        return s
 
-def _normal(r: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return r.normal(size=shape)
-
-
-def _integers(r: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return r.integers(-2, 3, size=shape).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of input: how the numbers are drawn, the shape it wants, and what is changed in the three tensors.
-
-    ``applies`` says on which calls it makes sense; ``about`` is a line for readers.
-    """
-
-    name: str
-    shape: Shape
-    about: str
-    draw: Callable[[np.random.Generator, tuple[int, ...]], Array] = _normal
-    change: Callable[[dict[str, Array]], None] = lambda fields: None
-    applies: Callable[[Call], bool] = lambda call: True
-    ties: bool = False
-    """Whether numbers in it are equal on purpose, so that a choice by their order is open."""
-    anywhere: bool = False
-    """Whether it is meant for forms too that do not start from query, key and value."""
-
-
-def _large(fields: dict[str, Array]) -> None:
-    fields["query"] *= 8
-
-
-def _deep(fields: dict[str, Array]) -> None:
-    """Every score near -200: one channel of the queries is -40, of the keys 12."""
-    fields["query"][..., 0], fields["key"][..., 0] = -40, 12
-
-
-def _abyss(fields: dict[str, Array]) -> None:
-    """Every score near -60000: below the finite numbers that stand in for -infinity in some kernels."""
-    fields["query"][..., 0], fields["key"][..., 0] = -300, 500
-
-
-def _decided_at_60000(call: Call) -> bool:
-    """Whether scores of this size promise anything: their exponentials do beyond 16 bits, a threshold among them beyond 32."""
-    return call.dtype.itemsize >= (8 if call.definition.normalizer in ("sparsemax", "entmax15") else 4)
-
-
-def _rising(fields: dict[str, Array]) -> None:
-    """Scores that rise along the keys, so that the running maximum of a tiled kernel rises in every tile."""
-    fields["query"][..., 0] = 2
-    fields["key"][..., 0] = np.linspace(-4, 4, fields["key"].shape[2])
-
-
-def _unread(call: Call) -> Array:
-    """The keys that no query of any head of their group may attend to, Boolean (B, H_kv, m)."""
-    kv = call.key.shape[1]
-    read = np.any(call.keep, axis=2)
-    return np.stack([~np.any(read[:, call.kv_head == k], axis=1) for k in range(kv)], axis=1)
-
-
-def _any_unread(call: Call) -> bool:
-    return bool(_unread(call).any()) and reads_visible_keys_only(call.definition)
-
-
-def reads_visible_keys_only(d: Definition) -> bool:
-    """Whether every statement that reads a key or a value does so where some query attends to it, or takes it along as it is.
-
-    None takes a mean of all keys or divides each by its norm; a rotation takes them along.
-
-    >>> reads_visible_keys_only(Definition()), reads_visible_keys_only(Definition(causal="top-left", empty_row="uniform"))
-    (True, False)
-    >>> [reads_visible_keys_only(Definition(causal="top-left", **f)) for f in ({"rope": "half"}, {"qk_norm": "rms"})]
-    [True, False]
-    """
-    program = d.program()
-    pairs = set(program["R"].conditions) if "R" in program else set()
-    found: set[str] = set()  # what is made of keys or values one by one
-    for s in program:
-        if not s.needs & ({"K", "V"} | found):
-            continue
-        if pairs <= set(s.conditions):
-            continue
-        found.add(s.name)
-        if index("j") in s.over or not affine_in(s, {"K", "V"} | found):
-            return False
-    return "R" in program
-
-
-def has_norm(d: Definition) -> bool:
-    """Whether a definition divides by a norm with something added under its root.
-
-    >>> has_norm(Definition()), has_norm(Definition(form="encoder-layer"))
-    (False, True)
-    """
-    return d.qk_norm_eps is not None or d.head_norm or "layer" in d.form
-
-
-def chooses(d: Definition) -> bool:
-    """Whether a value is kept or not by the sign of a computed one, as a ReLU does.
-
-    >>> chooses(Definition()), chooses(Definition(form="encoder-layer"))
-    (False, True)
-    """
-    program = d.program()
-    made = {s.name for s in program}
-    return any(name_of(x) in made for s in program if not s.over for c in s.conditions for x in reads(c))
-
-
-def starts_elsewhere(d: Definition) -> bool:
-    """Whether a definition starts from other tensors than query, key and value."""
-    return bool(forms.sources_of(d)) or d.start != "qkv"
-
-
-_WIDE, _TALL = Shape(2, 6, 3, 5, 7, 6, 6), Shape(2, 6, 3, 7, 5, 6, 6)
-_LONG, _SQUARE = replace(_WIDE, n=4, m=133), replace(_WIDE, n=21, m=21)
-"""Keys beyond one tile of any usual size, never a multiple of one; the square one for masks that start at the top left."""
-
-KINDS: tuple[Kind, ...] = (
-    Kind("normal", _WIDE, "N(0,1), fewer queries than keys", anywhere=True),
-    Kind("tall", _TALL, "N(0,1), more queries than keys: bottom-right causal rows without keys", anywhere=True),
-    Kind("large", _WIDE, "queries times 8: a softcap saturates, one key takes a row", change=_large),
-    Kind("integers", _TALL, "integers from -2 to 2: ties and exact results", draw=_integers, anywhere=True, ties=True),
-    Kind("deep", replace(_WIDE, m=9), "all scores near -200: a padded or missing key would take the row", change=_deep),
-    Kind(
-        "abyss",
-        _WIDE,
-        "all scores near -60000: below a finite number that stands in for -infinity",
-        change=_abyss,
-        applies=_decided_at_60000,
-    ),
-    Kind("long", _LONG, "133 keys with rising scores: several tiles, the last one partial", change=_rising),
-    Kind("square", _SQUARE, "21 queries and keys with rising scores: more than one small tile under any mask", change=_rising),
-    Kind(
-        "small",
-        _WIDE,
-        "N(0,1)/128: what is added under the root of a norm shows",
-        draw=lambda r, shape: r.normal(size=shape) / 128,
-        applies=lambda call: has_norm(call.definition),
-        anywhere=True,
-    ),
-    Kind("poison", _WIDE, "NaN in keys and values that nothing may read", applies=_any_unread),
-)
-"""The default pack."""
+    def kinds(self, definition: Definition) -> Iterator[tuple[Kind, Shape]]:
+        """The kinds that are wanted for a definition, with their sizes; of those that have come to be the same, the first."""
+        seen: list[tuple[Kind, Shape]] = []
+        for kind in (*KINDS, *([SHAPE] if self.shape is not None else [])):
+            if not self.takes(kind) or left_out(definition, kind, elsewhere=starts_elsewhere(definition)):
+                continue
+            shape = self.sized(definition, kind)
+            if kind is SHAPE or not any(s == shape and kind.beside(k) for k, s in seen):
+                seen.append((kind, shape))
+                yield kind, shape
 
 
 def fields_for(definition: Definition, shape: Shape, dtype: str, seed: int, kind: Kind = KINDS[0]) -> dict[str, Array]:
@@ -244,7 +147,7 @@ def fields_for(definition: Definition, shape: Shape, dtype: str, seed: int, kind
     else:
         if "L" not in definition.program().outputs:
             del real["grad_lse"]
-        kind.change(real)
+        kind.change(real, definition)
     other = _given(definition, s, r, real)
     more = drawn.drawn(definition, s, drawn.further(definition), r, kind.draw) if not starts_elsewhere(definition) else {}
     for name, a in (*more.items(), *real.copy().items()):
@@ -255,10 +158,9 @@ def fields_for(definition: Definition, shape: Shape, dtype: str, seed: int, kind
         fields = {k: np.where(np.isfinite(a), np.clip(a, -top, top), a).astype(f.dtype) for k, a in real.items()}
     fields |= other
     if kind.name == "poison":
-        call = Call(definition, fields)
-        unread = _unread(call)
+        nobody = unread(Call(definition, fields))
         for name in ("key", "value"):
-            fields[name][unread] = np.nan
+            fields[name][nobody] = np.nan
     return fields
 
 
@@ -273,8 +175,10 @@ def _given(d: Definition, s: Shape, r: np.random.Generator, real: dict[str, Arra
     if d.attn_mask == "boolean":
         keep = r.random(shaped(d.mask_axes)) < 0.7
         if keep.ndim > 1 and (d.mask_axes or "ij").endswith("ij"):
-            keep[..., 1, :] = False  # a row without keys
+            keep[..., 1:2, :] = False  # a row without keys
             keep[..., -1] = False  # a key that nothing reads
+            if s.m > SOME and s.n > 2:
+                keep[..., 2, : s.m // 2] = False  # a row whose first keys, by the tile, are masked
         found["attn_mask"] = keep if d.mask_polarity == "attend" else ~keep
     elif d.attn_mask == "additive":
         add = np.round(r.normal(size=shaped(d.mask_axes)) * 4) / 4
@@ -310,46 +214,39 @@ def _given(d: Definition, s: Shape, r: np.random.Generator, real: dict[str, Arra
     return found
 
 
-def cases_for(definition: Definition, dtype: str, seed: int, shape: Shape | None = None) -> dict[str, dict[str, Array]]:
-    """The default pack for a definition, by the name of its kind; all in one shape where that is given.
+def cases_for(
+    definition: Definition, dtype: str, seed: int, choice: Choice | None = None, *, judged: Applies | None = None
+) -> dict[str, dict[str, Array]]:
+    """The inputs of a run for a definition, by the name of their kind.
 
     Inputs with a row without keys are left out under ``empty_row="error"``, unless there are no others.
+
+    Parameters
+    ----------
+    definition, dtype, seed
+        As for :func:`fields_for`.
+    choice
+        Which of the pack; by default all that applies.
+    judged
+        Whether anything is promised for a kind on a call; by default it is.
 
     Raises
     ------
     ShapeError
-        When the definition's heads contradict the shape.
+        When the definition's heads contradict the shape, or no sizes fit what is required.
+    DefinitionError
+        When no input is left.
     """
+    choice = choice or Choice()
     found, refused = {}, {}
-    for kind in (k for k in KINDS if not starts_elsewhere(definition) or (k.anywhere and not (k.ties and chooses(definition)))):
-        s = shape or fitted(definition, kind.shape)
-        _check(definition, s)
-        fields = fields_for(definition, s, dtype, seed, kind)
+    for kind, shape in choice.kinds(definition):
+        fields = fields_for(definition, shape, dtype, seed, kind)
         call = Call(definition, fields)
-        if definition.empty_row == "error" and not starts_elsewhere(definition) and call.has_empty_row:
+        error = definition.empty_row == "error" and kind is not SHAPE and not starts_elsewhere(definition)
+        if error and call.has_empty_row:
             refused[kind.name] = fields
-        elif kind.applies(call):
+        elif kind.applies(call) and (judged is None or judged(kind, call)):
             found[kind.name] = fields
+    if not found and not refused:
+        raise DefinitionError("no input is left: none of those that are wanted says anything of this definition")
     return found or refused
-
-
-def fitted(definition: Definition, shape: Shape) -> Shape:
-    """A shape with the numbers of heads that the definition fixes: by its fields, or by a parameter with a value per head.
-
-    >>> str(fitted(Definition(score="t*s", params={"t": "1,2,3,4"}), Shape.parse("2,6,3,5,7,6")))
-    '2,4,2,5,7,6'
-    """
-    if not starts_elsewhere(definition) and "m" not in {str(a) for a in definition.program().sizes}:
-        length = max(shape.n, shape.m) if max(shape.n, shape.m) <= 21 else 21  # as many keys as queries
-        shape = replace(shape, n=length, m=length)
-    if definition.heads is not None:
-        return replace(shape, h=definition.heads, hkv=definition.kv_heads or definition.heads)
-    if any(isinstance(value, tuple) for value in definition.params.values()):
-        heads = definition.head_counts[0]
-        return replace(shape, h=heads, hkv=heads // 2 if heads % 2 == 0 else 1)
-    return shape
-
-
-def _check(d: Definition, s: Shape) -> None:
-    if d.heads is not None and (d.heads, d.kv_heads) != (s.h, s.hkv):
-        raise ShapeError(f"the definition has heads={d.heads}, kv_heads={d.kv_heads}; the shape says H={s.h}, HKV={s.hkv}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,21 +11,26 @@ import numpy as np
 
 from symattn import arithmetic as arithmetics
 from symattn import formats
-from symattn.arithmetic import Arithmetic
+from symattn.arithmetic import Arithmetic, declaration
 from symattn.definition import Definition
-from symattn.errors import DefinitionError, FileFormatError, KernelError, ShapeError, UnknownNameError
+from symattn.errors import DefinitionError, FileFormatError, KernelError, ShapeError, SymattnError, UnknownNameError
 from symattn.fields import INPUT_FIELDS
 from symattn.grammar import parameters_of
 from symattn.intake import Array, to_numpy
 from symattn.tensors import implied, laid_out
+from symattn.verify.diagnose import diagnose
+from symattn.verify.faults.fault import Situation
 from symattn.verify.files import read_tensors
-from symattn.verify.inputs import Shape, cases_for
+from symattn.verify.finding import Finding
+from symattn.verify.inputs import KINDS, Choice, Kind, Shape, cases_for, fields_for
 from symattn.verify.kernels.base import Kernel, Tensors, checked, guarded
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.registry import resolve
 from symattn.verify.kernels.user import OUTPUTS
-from symattn.verify.reference import Reference, check_inputs, judge_backward, judge_forward
+from symattn.verify.observed import Observed
+from symattn.verify.reference import Reference, check_inputs, judge_backward, judge_forward, usable
 from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
+from symattn.verify.userinputs import own_inputs
 
 Progress = Callable[[str], None]
 LEAK = "NaN in masked keys or values reaches it: masked entries are multiplied by 0 and not left out"
@@ -39,6 +44,11 @@ def verify(
     dtype: str = "float32",
     backward: bool = False,
     shape: str | Shape | None = None,
+    only: str | Sequence[str] | None = None,
+    skip: str | Sequence[str] | None = None,
+    max_len: int | None = None,
+    require: str | None = None,
+    inputs: str | Mapping[str, Any] | None = None,
     arithmetic: Arithmetic | str | Mapping[str, Any] | None = None,
     seed: int = 0,
     layout: str = "bhsd",
@@ -46,7 +56,7 @@ def verify(
     progress: Progress | None = None,
     keep: bool = False,
 ) -> Report:
-    """Judge a kernel on the default pack of inputs, or on one shape.
+    """Judge a kernel on the default pack of inputs, on some of it, or on a user's own tensors.
 
     Parameters
     ----------
@@ -55,11 +65,19 @@ def verify(
     definition
         What it should compute; of one that starts from X or tokens, the attention in it.
     dtype
-        Format of the inputs.
+        Format of the inputs that are made.
     backward
         Judge gradients too.
     shape
-        ``"B,H,HKV,N,M,D[,DV]"``; by default each kind of input has its own.
+        ``"B,H,HKV,N,M,D[,DV]"``: sizes of one further input, named ``shape``, of standard normal numbers.
+    only, skip
+        The inputs of the pack that are taken, and those that are not: names joined by commas, or a list.
+    max_len
+        The greatest number of queries and of keys in the pack.
+    require
+        What the sizes have to fulfil, such as ``"d % 8 == 0, n == m"``: each input takes the nearest that do.
+    inputs
+        A ``.npz`` or ``.safetensors`` file, or arrays by field name, to run the kernel on in place of the pack.
     arithmetic
         How the kernel computes: a declaration, the name of a preset, or a mapping; by default what the kernel declares.
     seed
@@ -81,7 +99,7 @@ def verify(
         When there is no such kernel, it cannot run here, or does not compute this definition; when a parameter of the definition
         has no value, or the arithmetic is one of other inputs.
 
-    >>> verify("numpy:flash", Definition(causal="top-left"), shape="1,2,1,2,3,4").verdict
+    >>> verify("numpy:flash", Definition(causal="top-left"), shape="1,2,1,2,3,4", only="shape,decode").verdict
     'pass'
     """
     started = time.perf_counter()
@@ -91,10 +109,23 @@ def verify(
     format = formats.get(dtype).name
     if formats.get(dtype).storage != format:
         raise UnknownNameError(f"{format} is no dtype of arrays; its numbers are kept in {formats.get(dtype).storage}")
-    sizes = Shape.parse(shape) if isinstance(shape, str) else shape
     declared = declaration(arithmetic)
-    cases, warnings, refused = [], [], []
-    for name, fields in cases_for(wanted, format, seed, sizes).items():
+    choice = Choice.of(shape, only, skip, max_len, require)
+    cases: list[CaseReport] = []
+    warnings: list[str] = []
+    refused: list[str] = []
+    seen: list[Observed] = []
+    if inputs is not None:
+        own = own_inputs(inputs, wanted, layout=layout, backward=backward, seed=seed)
+        wanted, packed = own.definition, {"inputs": own.fields}
+        warnings += own.remarks
+    else:
+        idle: list[str] = []
+        judged = lambda kind, call: choice.only is not None or _promised(kind, call, subject, declared, idle)
+        packed = cases_for(wanted, format, seed, choice, judged=judged)
+        if idle:
+            warnings.append(f"not judged on {', '.join(idle)}: the arithmetic promises nothing for scores of this size")
+    for name, fields in packed.items():
         ref = Reference(wanted, fields, keep=keep)
         reason = subject.unsupported(ref.call)
         if reason is not None:
@@ -104,7 +135,7 @@ def verify(
             raise DefinitionError(f"{subject.name} has no backward: give it one (--backward-kernel), or judge the forward alone")
         if progress is not None:
             progress(f"{subject.name} {format} {name}")
-        cases.append(run_case(subject, ref, name, backward=backward, arithmetic=declared))
+        cases.append(run_case(subject, ref, name, backward=backward, arithmetic=declared, seen=seen))
     if not cases:
         raise DefinitionError(f"{subject.name} does not compute this definition: {refused[0].partition(': ')[2]}")
     if refused:
@@ -115,9 +146,30 @@ def verify(
         warnings.append(
             f"the kernel does not say how it computes and was judged as {name}; --arithmetic or its attribute says otherwise"
         )
-    options = {"dtype": format, "backward": backward, "shape": str(sizes) if sizes else None, "seed": seed, "layout": layout}
+    options = {"dtype": format, "backward": backward, "shape": str(choice.shape) if choice.shape else None, "only": choice.only}
+    options |= {"skip": choice.skip, "max_len": max_len, "require": require, "seed": seed, "layout": layout}
+    options |= {"inputs": inputs if isinstance(inputs, str) else None}
     replay = f"{definition!r}.verify({subject.name!r}, {', '.join(f'{k}={v!r}' for k, v in options.items() if v)})"
-    return _report(subject.name, wanted, cases, warnings, replay, started)
+    again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
+    return _report(subject.name, wanted, cases, warnings, replay, started, diagnose(seen, again))
+
+
+def _again(
+    kernel: Kernel, definition: Definition, dtype: str, seed: int, *, backward: bool, arithmetic: Arithmetic | None
+) -> Callable[[str, Shape], bool]:
+    """Whether a kernel fails on a kind of input in another shape; where it cannot be run there, it does not."""
+
+    def fails(kind: str, shape: Shape) -> bool:
+        rows = [k for k in KINDS if k.name == kind]
+        try:
+            ref = Reference(definition, fields_for(definition, shape, dtype, seed, rows[0] if rows else KINDS[0]))
+            if kernel.unsupported(ref.call) is not None or (backward and not kernel.has_backward(ref.call)):
+                return False
+            return run_case(kernel, ref, kind, backward=backward, arithmetic=arithmetic).verdict == "fail"
+        except SymattnError:
+            return False
+
+    return fails
 
 
 def verify_recorded(
@@ -157,18 +209,32 @@ def verify_recorded(
     known = INPUT_FIELDS | set(wanted.unbound)
     inputs = {k: a for k, a in tensors.items() if k in known and k not in OUTPUTS}
     outputs = {k: a for k, a in tensors.items() if k in OUTPUTS or (k.startswith("grad_") and k not in INPUT_FIELDS)}
+    seen: list[Observed] = []
     try:
         ref = Reference(wanted, inputs, keep=keep)
         subject = Recorded(name, outputs)
         case = run_case(
-            subject, ref, "recorded", backward=any(k.startswith("grad_") for k in outputs), arithmetic=declaration(arithmetic)
+            subject,
+            ref,
+            "recorded",
+            backward=any(k.startswith("grad_") for k in outputs),
+            arithmetic=declaration(arithmetic),
+            seen=seen,
         )
     except (ShapeError, KernelError) as error:
         raise FileFormatError(f"{name}: {error}") from error
     warnings = [f"{name} holds {k!r}, which is not judged" for k in sorted(set(tensors) - set(inputs) - set(outputs))]
     warnings += remarks([case], definition, backward=True)
     replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"
-    return _report(name, wanted, [case], warnings, replay, started)
+    return _report(name, wanted, [case], warnings, replay, started, diagnose(seen))
+
+
+def _promised(kind: Kind, call: Call, kernel: Kernel, declared: Arithmetic | None, idle: list[str]) -> bool:
+    """Whether anything is asked of a kernel on a kind of input; ``idle`` takes the names of those where nothing is."""
+    if not kind.height or kind.promised(declared or kernel.arithmetic(call)):
+        return True
+    idle.append(kind.name)
+    return False
 
 
 def require_values(definition: Definition) -> None:
@@ -190,15 +256,16 @@ def _per_head(d: Definition) -> set[str]:
     return {p for text in (d.score, d.mask) if text is not None for p in parameters_of(text)}
 
 
-def declaration(given: Arithmetic | str | Mapping[str, Any] | None) -> Arithmetic | None:
-    """An arithmetic from what a user gives for one: itself, the name of a preset, or a mapping."""
-    if given is None or isinstance(given, Arithmetic):
-        return given
-    return arithmetics.get(given) if isinstance(given, str) else Arithmetic.from_dict(given)
-
-
-def run_case(kernel: Kernel, ref: Reference, name: str, *, backward: bool, arithmetic: Arithmetic | None = None) -> CaseReport:
-    """One kernel on one input.
+def run_case(
+    kernel: Kernel,
+    ref: Reference,
+    name: str,
+    *,
+    backward: bool,
+    arithmetic: Arithmetic | None = None,
+    seen: list[Observed] | None = None,
+) -> CaseReport:
+    """One kernel on one input; ``seen`` takes what it returned, for a diagnosis.
 
     Raises
     ------
@@ -217,8 +284,16 @@ def run_case(kernel: Kernel, ref: Reference, name: str, *, backward: bool, arith
     outputs = checked(kernel.name, out, shapes, {"out": _output_dtype(declared, call)})
     judged = {k: a for k, a in outputs.items() if k in ref.shapes()}
     tensors = judge_forward(ref, judged, declared)
+    saved, with_lse = None, False
     if backward:
-        tensors += _gradients(kernel, ref, outputs, declared)
+        grads, saved, with_lse = _gradients(kernel, ref, outputs, declared)
+        tensors += judge_backward(ref, grads, declared, saved=saved, with_lse=with_lse)
+        judged |= grads
+    reports = tuple(_marked(kernel, call, t, name) for t in tensors)
+    if seen is not None:
+        start = saved if saved is not None and declared.staged and usable(saved, ref) else None
+        situation = Situation(ref, declared, start, with_lse)
+        seen.append(Observed(name, situation, {t.name: judged[t.name] for t in reports}, reports))
     return CaseReport(
         case=name,
         kernel=kernel.name,
@@ -226,12 +301,13 @@ def run_case(kernel: Kernel, ref: Reference, name: str, *, backward: bool, arith
         shape=call.shape,
         definition=ref.definition.conventions(),
         arithmetic=declared.to_dict(),
-        tensors=tuple(_marked(kernel, call, t, name) for t in tensors),
+        tensors=reports,
         inputs=dict(call.fields) if ref.keep else None,
     )
 
 
-def _gradients(kernel: Kernel, ref: Reference, outputs: Tensors, declared: Arithmetic) -> list[TensorReport]:
+def _gradients(kernel: Kernel, ref: Reference, outputs: Tensors, declared: Arithmetic) -> tuple[Tensors, Tensors | None, bool]:
+    """A kernel's gradients, what they started from where that was saved, and whether they use the gradient of the LSE."""
     call = ref.call
     given = {"grad_out": call.fields["grad_out"]}
     takes = kernel.takes(call, outputs)
@@ -246,7 +322,7 @@ def _gradients(kernel: Kernel, ref: Reference, outputs: Tensors, declared: Arith
     absent = [k for k in wanted if k not in grads]
     if absent and not isinstance(kernel, Recorded):
         raise KernelError(f"{kernel.name}: its backward gave no {', '.join(absent)}")
-    return judge_backward(ref, grads, declared, saved=outputs if {"out", "lse"} <= takes else None, with_lse="grad_lse" in takes)
+    return grads, outputs if {"out", "lse"} <= takes else None, "grad_lse" in takes
 
 
 def _output_dtype(declared: Arithmetic, call: Call) -> np.dtype[Any]:
@@ -273,7 +349,7 @@ def _marked(kernel: Kernel, call: Call, t: TensorReport, case: str) -> TensorRep
     """A failing tensor with the reason of a known deviation, where the ledger has one; suspect where only masked NaN leaks."""
     if t.verdict != "fail":
         return t
-    only_nan = t.comparison.nan == t.comparison.failing
+    only_nan = t.only_nan
     for row in kernel.known:
         if t.name in row.tensors and row.when(call) and (only_nan or not row.nan):
             return replace(t, known=row.reason)
@@ -299,7 +375,13 @@ def remarks(cases: list[CaseReport], definition: Definition, *, backward: bool) 
 
 
 def _report(
-    name: str, definition: Definition, cases: list[CaseReport], warnings: list[str], replay: str, started: float
+    name: str,
+    definition: Definition,
+    cases: list[CaseReport],
+    warnings: list[str],
+    replay: str,
+    started: float,
+    diagnosis: tuple[Finding, ...] = (),
 ) -> Report:
     return Report(
         kernel=name,
@@ -307,6 +389,7 @@ def _report(
         arithmetic=cases[0].arithmetic,
         cases=tuple(cases),
         warnings=tuple(warnings),
+        diagnosis=diagnosis,
         replay=replay,
         seconds=time.perf_counter() - started,
     )

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from symattn.arithmetic import Arithmetic, declaration
 from symattn.definition import Definition
 from symattn.errors import KernelError
-from symattn.verify.inputs import KINDS, Shape, fields_for, fitted
-from symattn.verify.judge import declaration, require_values, run_case
+from symattn.verify.inputs import KINDS, Choice, Shape, fields_for
+from symattn.verify.judge import require_values, run_case
 from symattn.verify.kernels.base import Kernel
 from symattn.verify.kernels.registry import BUILT_IN
+from symattn.verify.pack.kinds import SHAPE
 from symattn.verify.reference import Reference
 from symattn.verify.report import CaseReport, Report
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the default set: a definition, the kind of numbers, and the dtypes that it is run in.
-
-    ``powerless`` names the kernels whose declared arithmetic promises nothing on these numbers, so that a run would show nothing.
-    """
+    """One row of the default set: a definition, the kind of numbers, and the dtypes that it is run in."""
 
     name: str
     definition: Definition
     kind: str
     dtypes: tuple[str, ...]
-    powerless: frozenset[str] = frozenset()
 
 
 ROWS: tuple[Row, ...] = (
@@ -43,8 +41,7 @@ ROWS: tuple[Row, ...] = (
     Row("sink", Definition(causal="bottom-right", sink=True), "tall", ("float32", "bfloat16")),
     Row("ALiBi", Definition(causal="bottom-right", alibi=True), "normal", ("float32", "bfloat16")),
     Row("scale", Definition(scale="1/4"), "large", ("float64", "float32")),
-    Row("scores at -200", Definition(), "deep", ("float32",)),
-    Row("scores at -200", Definition(), "deep", ("float16",), powerless=frozenset({"onnx:reference"})),
+    Row("scores at -200", Definition(), "deep", ("float32", "float16")),
 )
 """The default set."""
 
@@ -57,6 +54,10 @@ def verify_all(
     *,
     dtype: str | None = None,
     shape: str | Shape | None = None,
+    only: str | Sequence[str] | None = None,
+    skip: str | Sequence[str] | None = None,
+    max_len: int | None = None,
+    require: str | None = None,
     seed: int = 0,
     arithmetic: str | None = None,
     backward: bool = True,
@@ -70,8 +71,9 @@ def verify_all(
     ----------
     definition
         Judge them on this definition, on the whole pack of inputs; by default on the default set.
-    dtype, shape, seed, arithmetic
-        As for :func:`symattn.verify.judge.verify`; by default each row has its own dtypes.
+    dtype, shape, only, skip, max_len, require, seed, arithmetic
+        As for :func:`symattn.verify.judge.verify`; by default each row has its own dtypes. In the default set a shape is that of
+        further rows, one for each definition.
     backward
         Judge gradients of those kernels that have them.
     kernels
@@ -85,9 +87,10 @@ def verify_all(
     if definition is not None:
         require_values(definition)
     subjects = tuple(BUILT_IN.values() if kernels is None else kernels)
-    rows = ROWS if definition is None else tuple(Row(k.name, definition.core, k.name, ("float32",)) for k in KINDS)
-    sizes = Shape.parse(shape) if isinstance(shape, str) else shape
-    kinds = {k.name: k for k in KINDS}
+    choice = Choice.of(shape, only, skip, max_len, require)
+    declared = declaration(arithmetic)
+    kinds = {k.name: k for k in (*KINDS, SHAPE)}
+    rows = _rows(definition, choice)
     skipped = [f"{k.name}: {reason}" for k in subjects if (reason := k.missing())]
     able = [k for k in subjects if not k.missing()]
     refused: dict[str, list[str]] = {}
@@ -96,14 +99,14 @@ def verify_all(
     for row in rows:
         kind = kinds[row.kind]
         for name in (dtype,) if dtype else row.dtypes:
-            fields = fields_for(row.definition, sizes or fitted(row.definition, kind.shape), name, seed, kind)
+            fields = fields_for(row.definition, choice.sized(row.definition, kind), name, seed, kind)
             ref = Reference(row.definition, fields, keep=keep)
             if not kind.applies(ref.call):
                 continue
             for kernel in able:
                 if definition is None and row.name not in COMPILES.get(kernel.name, {row.name}):
                     continue
-                if kernel.name in row.powerless:
+                if choice.only is None and not kind.promised(declared or kernel.arithmetic(ref.call)):
                     idle.append(f"{kernel.name} {name} {row.name}: its arithmetic promises nothing there")
                     continue
                 if kernel.unsupported(ref.call) is not None:
@@ -111,18 +114,29 @@ def verify_all(
                     continue
                 if progress is not None:
                     progress(f"{kernel.name} {name} {row.name}")
-                cases.append(_case(kernel, ref, row.name, backward, arithmetic))
+                cases.append(_case(kernel, ref, row.name, backward, declared))
     skipped += [f"{k} does not compute {', '.join(dict.fromkeys(names))}" for k, names in refused.items()]
     skipped += idle
     replay = f"symattn.verify.suite.verify_all(seed={seed})"
     return Report(None, {}, {}, tuple(cases), replay, skipped=tuple(skipped), seconds=time.perf_counter() - started)
 
 
-def _case(kernel: Kernel, ref: Reference, name: str, backward: bool, arithmetic: str | None) -> CaseReport:
+def _rows(definition: Definition | None, choice: Choice) -> tuple[Row, ...]:
+    """The rows of a run: the kinds that a definition is judged on, or those of the default set that are chosen."""
+    if definition is not None:
+        return tuple(Row(k.name, definition.core, k.name, ("float32",)) for k, _ in choice.kinds(definition.core))
+    rows = [row for row in ROWS if row.kind in {k.name for k in KINDS if choice.takes(k)}]
+    if choice.shape is not None and choice.takes(SHAPE):
+        seen = {row.definition: row for row in reversed(ROWS)}
+        rows += [Row(f"{row.name}, shape", row.definition, SHAPE.name, row.dtypes) for row in reversed(seen.values())]
+    return tuple(rows)
+
+
+def _case(kernel: Kernel, ref: Reference, name: str, backward: bool, declared: Arithmetic | None) -> CaseReport:
     call = ref.call
     try:
         wanted = backward and kernel.has_backward(call)
-        return run_case(kernel, ref, name, backward=wanted, arithmetic=declaration(arithmetic))
+        return run_case(kernel, ref, name, backward=wanted, arithmetic=declared)
     except KernelError as error:
         reasons = [row.reason for row in kernel.known if not row.tensors and row.when(call)]
         return CaseReport(

@@ -110,7 +110,7 @@ def test_the_document_and_its_replay_line(run):
     ids=lambda w: " ".join(w)[:40],
 )
 def test_flags_and_the_replay_of_each(run, words):
-    first = run(*words, "--format", "json", *SHAPE)
+    first = run(*words, "--format", "json", *SHAPE, "--only", "shape,decode")
     doc = json.loads(first.stdout)
     assert (first.exit_code, doc["verdict"]) == (0, "pass"), first.output
     assert json.loads(run(*shlex.split(doc["replay"])[2:], "--format", "json").stdout) == doc
@@ -133,7 +133,7 @@ def test_list(run):
 
 def test_no_kernel_judges_all_on_the_definition_that_the_flags_say(run, require):
     require("onnx")
-    result = run("--softcap", "2", "--dtype", "float32", "--format", "json", "--shape", "1,2,1,2,3,4")
+    result = run("--softcap", "2", "--dtype", "float32", "--format", "json", "--only", "shape", "--shape", "1,2,1,2,3,4")
     doc = json.loads(result.stdout)
     assert (result.exit_code, doc["verdict"], doc["kernel"]) == (0, "pass", None), result.output
     assert {c["kernel"] for c in doc["cases"]} >= {"numpy:naive", "numpy:flash", "onnx:reference"}
@@ -183,7 +183,11 @@ USAGE = {
     "backward of nothing": (["--backward-kernel", "mine.py:backward"], 2, "KERNEL"),
     "no backward": (["mine.py:correct", "--backward"], 2, "no backward"),
     "not computed": (["numpy:flash", "--score", "s + 1"], 2, "does not compute"),
-    "empty row": (["numpy:flash", "--causal", "bottom-right", "--empty-row", "error", "--shape", "1,2,2,5,2,3"], 2, "no key"),
+    "empty row": (
+        ["numpy:flash", "--causal", "bottom-right", "--empty-row", "error", "--only", "shape", "--shape", "1,2,2,5,2,3"],
+        2,
+        "no key",
+    ),
     "raises": (["mine.py:raises"], 1, "no such device"),
     "wrong shape": (["mine.py:wrong_shape"], 1, "shape"),
     "wrong dtype": (["mine.py:wrong_dtype"], 1, "float64"),

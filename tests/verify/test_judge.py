@@ -39,6 +39,11 @@ TENSOR_KEYS = {
 }
 
 
+def at(shape):
+    """The options of a run on one input of these sizes."""
+    return {"shape": shape, "only": "shape"}
+
+
 def no_floats(x):
     """JSON without a single float: numbers are text, counts and indices are integers."""
     if isinstance(x, dict):
@@ -50,17 +55,18 @@ def no_floats(x):
 
 @pytest.mark.parametrize("fault, verdict", [(None, "suspect"), ("strict causal", "fail")])
 def test_the_json_document(fault, verdict):
-    report = verify(kernel(fault), CAUSAL, backward=True, shape=SMALL)
+    report = verify(kernel(fault), CAUSAL, backward=True, shape=SMALL, only="shape,integers,poison")
     doc = json.loads(report.to_json())
     assert set(doc) == {
         "verdict", "kernel", "definition", "arithmetic", "cases", "diagnosis", "warnings", "skipped", "replay",
     }  # fmt: skip
     assert doc["verdict"] == report.verdict == verdict
     assert doc["definition"]["causal"].startswith("top-left") and doc["arithmetic"]["algorithm"] == "flash"
-    assert {c["case"] for c in doc["cases"]} >= {"normal", "tall", "large", "integers", "deep", "poison"}
+    assert [c["case"] for c in doc["cases"]] == ["integers", "poison", "shape"]
     for case in doc["cases"]:
         assert set(case) == CASE_KEYS
-        assert case["shape"] == {"B": 2, "H": 4, "HKV": 2, "N": 3, "M": 5, "D": 6, "DV": 6}
+        n, m = {"integers": (7, 5), "poison": (5, 7), "shape": (3, 5)}[case["case"]]
+        assert case["shape"] == {"B": 2, "H": 4, "HKV": 2, "N": n, "M": m, "D": 6, "DV": 6}
         assert list(case["tensors"]) == ["out", "lse", "grad_query", "grad_key", "grad_value"]
         for t in case["tensors"].values():
             assert set(t) - {"known", "suspect"} == TENSOR_KEYS
@@ -72,14 +78,14 @@ def test_the_json_document(fault, verdict):
 
 
 def test_the_text_fits_a_terminal_and_names_the_worst_element():
-    text = verify(kernel("strict causal"), CAUSAL, backward=True, shape=SMALL).to_text()
+    text = verify(kernel("strict causal"), CAUSAL, backward=True, **at(SMALL)).to_text()
     assert max(map(len, text.splitlines()[:-1])) <= 80
     assert "verdict: fail" in text and "O[" in text and "exact" in text and "\x1b" not in text
-    assert "\x1b[31mfail" in verify(kernel("strict causal"), CAUSAL, shape=SMALL).to_text(color=True)
+    assert "\x1b[31mfail" in verify(kernel("strict causal"), CAUSAL, **at(SMALL)).to_text(color=True)
 
 
 def test_the_same_seed_gives_the_same_report():
-    first, second, other = (verify(kernel(), CAUSAL, shape=SMALL, seed=s) for s in (5, 5, 6))
+    first, second, other = (verify(kernel(), CAUSAL, **at(SMALL), seed=s) for s in (5, 5, 6))
     assert first.to_dict() == second.to_dict()
     assert first.to_dict() != other.to_dict()
 
@@ -96,7 +102,9 @@ def test_the_pack_has_what_conventions_show_on():
     cases = cases_for(Definition(causal="bottom-right"), "float32", 0)
     shapes = {name: Call(Definition(), f).shape for name, f in cases.items()}
     assert any(s["N"] > s["M"] + 1 for s in shapes.values()) and any(s["M"] > s["N"] + 1 for s in shapes.values())
-    assert all(s["HKV"] not in (1, s["H"]) and s["B"] > 1 and s["D"] & (s["D"] - 1) for s in shapes.values())
+    assert any(s["HKV"] not in (1, s["H"]) and s["B"] > 1 for s in shapes.values())
+    assert {3, 4} <= {s["H"] for s in shapes.values()}
+    assert all(s["D"] >= 4 and s["D"] != s["H"] for s in shapes.values())
     assert "poison" not in cases  # every key is read by some query
     poisoned = cases_for(CAUSAL, "float32", 0)["poison"]
     assert np.isnan(poisoned["key"]).any() and np.isnan(poisoned["value"]).any()
@@ -133,8 +141,8 @@ def test_faults_between_tiles_of_usual_sizes_show_on_the_pack(fault):
 
 
 def test_rows_without_keys_are_left_out_where_they_are_an_error():
-    whole = {"normal", "large", "deep", "abyss", "long", "square"}
-    assert set(cases_for(Definition(causal="bottom-right", empty_row="error"), "float32", 0)) == whole
+    found = cases_for(Definition(causal="bottom-right", empty_row="error"), "float32", 0)
+    assert "tall" not in found and {"normal", "large", "deep", "abyss", "long", "square"} <= set(found)
 
 
 def test_a_kernel_that_writes_into_its_inputs_changes_nothing():
@@ -181,7 +189,7 @@ def test_a_backward_without_grad_lse_is_judged_without_it():
         zero = np.zeros(query.shape[:3], query.dtype)
         return kernel().backward(query, key, value, grad_out, out, lse, zero, **options)
 
-    report = verify(kernel(), CAUSAL, backward=True, backward_kernel=backward, shape=SMALL)
+    report = verify(kernel(), CAUSAL, backward=True, backward_kernel=backward, shape=SMALL, only="shape,poison")
     assert {c.case: c.verdict for c in report.cases if c.verdict != "pass"} == {"poison": "suspect"}
 
 
@@ -218,7 +226,7 @@ def test_what_is_undecided_is_inconclusive():
 )
 def test_kernels_that_break_the_convention(make, error, text):
     with pytest.raises(error, match=text):
-        verify(lambda query, key, value: make(query), Definition(), shape="1,2,2,3,4,5")
+        verify(lambda query, key, value: make(query), Definition(), **at("1,2,2,3,4,5"))
 
 
 def test_gradients_that_break_the_convention():
@@ -233,9 +241,9 @@ def test_gradients_that_break_the_convention():
         (lambda f, q: 1 / 0, "ZeroDivisionError"),
     ):
         with pytest.raises(KernelError, match=text):
-            verify(kernel(), Definition(), backward=True, backward_kernel=with_backward(make), shape=SMALL)
+            verify(kernel(), Definition(), backward=True, backward_kernel=with_backward(make), **at(SMALL))
     with pytest.raises(DefinitionError, match="no backward"):
-        verify(lambda query, key, value: value, Definition(), backward=True, shape="1,2,2,4,4,5")
+        verify(lambda query, key, value: value, Definition(), backward=True, **at("1,2,2,4,4,5"))
 
 
 @pytest.mark.parametrize(
@@ -265,9 +273,9 @@ def test_an_arithmetic_that_a_kernel_declares_is_held_to_its_inputs_too():
         return kernel()(query, key, value, **options)
 
     declares.arithmetic = "flash-bf16"
-    assert verify(declares, Definition(), dtype="bfloat16", shape=SMALL).verdict == "pass"
+    assert verify(declares, Definition(), dtype="bfloat16", **at(SMALL)).verdict == "pass"
     with pytest.raises(DefinitionError, match="flash-bf16 is one of bfloat16 inputs, and the inputs here are float32"):
-        verify(declares, Definition(), shape=SMALL)
+        verify(declares, Definition(), **at(SMALL))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +286,7 @@ def test_an_arithmetic_that_a_kernel_declares_is_held_to_its_inputs_too():
 def test_a_parameter_without_a_value_is_refused_by_name(fields, subject):
     d = Definition(**fields)
     (name,) = d.unbound
-    for run in (lambda: verify(subject, d, shape="1,2,2,3,3,4"), lambda: verify_all(d)):
+    for run in (lambda: verify(subject, d, **at("1,2,2,3,3,4")), lambda: verify_all(d)):
         with pytest.raises(DefinitionError, match=rf"the parameter {name} has no value: bind it with --param {name}="):
             run()
 
@@ -294,28 +302,28 @@ def test_a_bound_parameter_reaches_the_truth_and_the_kernel():
         return p / p.sum(-1, keepdims=True) @ value
 
     for value, verdict in (("0.5", "pass"), ("2", "pass")):
-        assert verify(mine, Definition(score="slope*s", params={"slope": value}), shape="1,2,2,3,4,5").verdict == verdict
+        assert verify(mine, Definition(score="slope*s", params={"slope": value}), **at("1,2,2,3,4,5")).verdict == verdict
     wrong = lambda query, key, value: scaled(query, key, value, 2.0)
-    assert verify(wrong, Definition(score="slope*s", params={"slope": "0.5"}), shape="1,2,2,3,4,5").verdict == "fail"
+    assert verify(wrong, Definition(score="slope*s", params={"slope": "0.5"}), **at("1,2,2,3,4,5")).verdict == "fail"
     per_head = Definition(score="slope*s", params={"slope": "0.5,2"})
-    assert verify("numpy:naive", per_head, shape="1,2,1,3,4,5", backward=True).verdict == "pass"
+    assert verify("numpy:naive", per_head, **at("1,2,1,3,4,5"), backward=True).verdict == "pass"
     report = verify("numpy:naive", per_head)
     assert report.verdict == "pass" and {(c.shape["H"], c.shape["HKV"]) for c in report.cases} == {(2, 1)}
 
 
 def test_heads_of_the_definition_and_of_the_shape_must_agree():
     with pytest.raises(ShapeError, match="heads=4"):
-        verify("numpy:flash", Definition(heads=4, kv_heads=2), shape="1,6,3,2,2,4")
+        verify("numpy:flash", Definition(heads=4, kv_heads=2), **at("1,6,3,2,2,4"))
     assert verify("numpy:flash", Definition(heads=4, kv_heads=2)).cases[0].shape["H"] == 4
 
 
 def test_a_definition_from_x_is_judged_on_its_attention():
-    report = verify("numpy:flash", Definition(start="x", output_projection=True, causal="top-left"), shape=SMALL)
+    report = verify("numpy:flash", Definition(start="x", output_projection=True, causal="top-left"), **at(SMALL))
     assert report.verdict == "pass" and any("projections" in w for w in report.warnings)
 
 
 def test_an_arithmetic_that_promises_nothing_is_told():
-    report = verify("numpy:naive", Definition(), dtype="bfloat16")
+    report = verify("numpy:naive", Definition(), dtype="bfloat16", only="normal,deep")
     assert (report.verdict, report.exit_code()) == ("inconclusive", 3)
     assert {c.case for c in report.cases if c.verdict != "pass"} == {"deep"}
     assert any("promises nothing" in w and "deep" in w for w in report.warnings)
@@ -330,11 +338,11 @@ def test_a_declared_arithmetic_decides():
         out, lse = kernel()(query, key, value, **options)
         return out.astype(ml_dtypes.bfloat16).astype(out.dtype), lse
 
-    assert verify(rounds, CAUSAL, shape=SMALL).verdict == "fail"
+    assert verify(rounds, CAUSAL, **at(SMALL)).verdict == "fail"
     rounds.arithmetic = replace(arithmetic.get("flash-bf16"), input="float32", output="float32", name="mine")
-    assert verify(rounds, CAUSAL, shape=SMALL).verdict == "pass"
+    assert verify(rounds, CAUSAL, **at(SMALL)).verdict == "pass"
     rounds.arithmetic = {"preset": "flash-bf16", "input": "float32", "output": "float32"}
-    assert verify(rounds, CAUSAL, shape=SMALL).arithmetic == arithmetic.Arithmetic.from_dict(rounds.arithmetic).to_dict()
+    assert verify(rounds, CAUSAL, **at(SMALL)).arithmetic == arithmetic.Arithmetic.from_dict(rounds.arithmetic).to_dict()
 
 
 @pytest.fixture

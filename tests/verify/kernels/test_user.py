@@ -96,7 +96,7 @@ def test_no_part_of_a_definition_is_dropped_in_silence(name):
     d = Definition(**PARTS[name])
     missing = "is_causal" if name == "prefix" else name
     with pytest.raises(KernelError, match=rf"the definition .*, and \S*plain takes no keyword {missing}\b"):
-        verify(plain, d, shape=str(SHAPE))
+        verify(plain, d, shape=str(SHAPE), only="shape")
 
     def forward(query, key, value, **options):
         return Flash().forward(Call(d, fields_for(d, SHAPE, "float32", 0)))["out"]
@@ -114,11 +114,11 @@ def test_grouped_heads_are_a_part_too(require):
 
     for kernel in (lambda query, key, value: value, Module(), functools.partial(plain, enable_gqa=True)):
         if isinstance(kernel, functools.partial):
-            assert verify(kernel, Definition(), shape=str(SHAPE)).verdict == "pass"
+            assert verify(kernel, Definition(), shape=str(SHAPE), only="shape").verdict == "pass"
             continue
         with pytest.raises(KernelError, match=r"4 query heads and 2 key/value heads, .* takes no keyword enable_gqa"):
-            verify(kernel, Definition(), shape=str(SHAPE))
-    assert verify(Module(), Definition(), shape="1,2,2,3,5,6").verdict == "pass"
+            verify(kernel, Definition(), shape=str(SHAPE), only="shape")
+    assert verify(Module(), Definition(), shape="1,2,2,3,5,6", only="shape").verdict == "pass"
 
 
 def test_a_text_is_the_business_of_the_kernel():
@@ -130,7 +130,7 @@ def test_a_text_is_the_business_of_the_kernel():
         return plain(query, key * np.float32(t), value, enable_gqa=enable_gqa)
 
     d = Definition(score="s*t + u - u", mask="j <= i + m", params={"t": "1/4"})
-    assert verify(kernel, d, shape=str(SHAPE)).verdict == "pass"
+    assert verify(kernel, d, shape=str(SHAPE), only="shape").verdict == "pass"
     assert seen == {"t": 0.25}
 
 
@@ -187,7 +187,7 @@ def folder(tmp_path, monkeypatch, require):
 @pytest.mark.parametrize("name", ["numpy_kernel", "torch_kernel", "Holder.kernel", "module"])
 @pytest.mark.parametrize("where", ["kernels_of_mine.py", "kernels_of_mine"])
 def test_the_ways_to_name_a_function(folder, where, name):
-    report = verify(f"{where}:{name}", Definition(), shape=str(SHAPE))
+    report = verify(f"{where}:{name}", Definition(), shape=str(SHAPE), only="shape")
     assert report.verdict == "pass" and report.kernel == f"{where}:{name}"
 
 
@@ -278,9 +278,9 @@ def test_layout_bshd(require):
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=enable_gqa).transpose(1, 2)
 
     kernel.arrays = "torch"
-    assert verify(kernel, Definition(), shape=str(SHAPE), layout="bshd", backward=True).verdict == "pass"
+    assert verify(kernel, Definition(), shape=str(SHAPE), only="shape", layout="bshd", backward=True).verdict == "pass"
     with pytest.raises(KernelError):
-        verify(kernel, Definition(), shape=str(SHAPE), layout="bhsd")
+        verify(kernel, Definition(), shape=str(SHAPE), only="shape", layout="bhsd")
 
 
 @pytest.mark.parametrize("fields", [{}, {"bias": True}, {"attn_mask": "boolean", "mask_axes": "bhij"}, {"dropout": True}])
@@ -348,9 +348,10 @@ def test_a_kernel_cannot_end_the_run(how):
         raise how(0)
 
     with pytest.raises(KernelError, match=how.__name__):
-        verify(kernel, Definition(), shape="1,1,1,2,2,2")
+        verify(kernel, Definition(), shape="1,1,1,2,2,2", only="shape")
     with pytest.raises(KernelError, match=how.__name__):
-        verify(plain, Definition(), shape="1,1,1,2,2,2", backward=True, backward_kernel=lambda *a, **k: kernel(*a[:3]))
+        back = lambda *a, **k: kernel(*a[:3])
+        verify(plain, Definition(), shape="1,1,1,2,2,2", only="shape", backward=True, backward_kernel=back)
 
 
 def test_ctrl_c_is_ctrl_c():
@@ -358,4 +359,4 @@ def test_ctrl_c_is_ctrl_c():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        verify(kernel, Definition(), shape="1,1,1,2,2,2")
+        verify(kernel, Definition(), shape="1,1,1,2,2,2", only="shape")

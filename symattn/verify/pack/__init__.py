@@ -1,0 +1,1 @@
+"""The default pack of inputs: sizes, laws of numbers, and the kinds of input that these make."""

@@ -1,0 +1,78 @@
+"""Inputs of a user's own: tensors from a file or under field names, checked, with seeded gradients where they bring none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symattn.binding import bind
+from symattn.definition import Definition
+from symattn.errors import FileFormatError, ShapeError
+from symattn.fields import INPUT_FIELDS
+from symattn.intake import Array, to_numpy
+from symattn.tensors import implied, laid_out
+from symattn.verify.files import read_tensors
+from symattn.verify.kernels.call import Call
+from symattn.verify.kernels.user import OUTPUTS
+
+__all__ = ["OwnInputs", "own_inputs"]
+
+
+@dataclass(frozen=True)
+class OwnInputs:
+    """A user's inputs: the definition that they imply, arrays by field name in the layout ``bhsd``, and remarks."""
+
+    name: str
+    definition: Definition
+    fields: dict[str, Array]
+    remarks: tuple[str, ...]
+
+
+def own_inputs(
+    source: str | Mapping[str, Any], definition: Definition, *, layout: str = "bhsd", backward: bool = False, seed: int = 0
+) -> OwnInputs:
+    """The inputs of a run that a user brings.
+
+    Parameters
+    ----------
+    source
+        A ``.npz`` or ``.safetensors`` file, or arrays by field name: ``query key value``, what the definition reads, and
+        ``grad_out grad_lse`` where gradients are judged. Tensors say by their presence that the definition has them; results
+        among them are left out.
+    definition
+        What the kernel should compute.
+    layout
+        Of the arrays.
+    backward
+        Whether gradients are judged: incoming ones that are missing are then drawn, N(0, 1), from the seed.
+
+    Raises
+    ------
+    FileFormatError
+        When the file cannot be read, lacks a tensor, or holds tensors that fit neither each other nor the definition.
+    """
+    name = source if isinstance(source, str) else "arrays"
+    tensors = read_tensors(source) if isinstance(source, str) else {k: to_numpy(v, k) for k, v in source.items() if v is not None}
+    tensors = laid_out(tensors, layout)
+    missing = [n for n in Call(definition, {}).sources if n not in tensors]
+    if missing:
+        raise FileFormatError(f"{name}: lacks {', '.join(missing)}; it holds {', '.join(sorted(tensors)) or 'nothing'}")
+    wanted = implied(definition, tensors)
+    known = (INPUT_FIELDS | set(wanted.unbound)) - set(OUTPUTS)
+    fields = {k: a for k, a in tensors.items() if k in known}
+    remarks = [f"{name} holds {k!r}, which is no input of this definition" for k in sorted(set(tensors) - set(fields))]
+    try:
+        bound = bind(wanted, fields)
+    except ShapeError as error:
+        raise FileFormatError(f"{name}: {error}") from error
+    if backward and "query" in fields:
+        r = np.random.default_rng(seed)
+        shape = (*fields["query"].shape[:3], fields["value"].shape[3])
+        for grad, size, is_output in (("grad_out", shape, True), ("grad_lse", shape[:3], "L" in bound.program.outputs)):
+            if is_output and grad not in fields:
+                fields[grad] = r.normal(size=size).astype(fields["query"].dtype)
+                remarks.append(f"{name} holds no {grad}: it was drawn, N(0, 1), from the seed")
+    return OwnInputs(name, wanted, fields, tuple(remarks))
