@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symattn_cli.documents import check_format, check_target, deliver
+from symattn_cli.documents import check_format, check_target, deliver, progress
 from symattn_cli.options import DefinitionFlags, with_definition
 
 if TYPE_CHECKING:
@@ -40,6 +40,12 @@ def command(
     ] = None,
     inputs: Annotated[
         str | None, typer.Option("--inputs", metavar="FILE", help="Run KERNEL on the tensors of a .npz or .safetensors file.")
+    ] = None,
+    golden: Annotated[
+        str | None, typer.Option("--golden", metavar="DIR", help="Judge --outputs by the golden files of this folder.")
+    ] = None,
+    outputs: Annotated[
+        str | None, typer.Option("--outputs", metavar="DIR", help="What was computed from --golden: DTYPE/INPUT/out.npy ...")
     ] = None,
     replay_file: Annotated[
         str | None, typer.Option("--replay", metavar="FILE", help="Run the cases of a JSON report again.")
@@ -101,12 +107,16 @@ def command(
         raise typer.BadParameter("goes with a KERNEL of your own", param_hint="--backward-kernel")
     if layout != "bhsd" and kernel is None and recorded is None:
         raise typer.BadParameter("goes with a KERNEL of your own or a recorded file", param_hint="--layout")
+    elsewhere = {"KERNEL": kernel, "--recorded": recorded, "--inputs": inputs, "--backward": backward or None, "--seed": seed}
+    _check_golden(golden, outputs, {**packed, **elsewhere, "--backward-kernel": backward_kernel}, definition)
     if list_kernels:
         typer.echo(_listing(), nl=False)
         return
     given = {
         "kernel": kernel,
         "--recorded": recorded,
+        "--golden": golden,
+        "--outputs": outputs,
         **packed,
         "--inputs": inputs,
         "--backward": backward or backward_kernel is not None,
@@ -121,7 +131,7 @@ def command(
     try:
         report = _run(given, definition, line)
     except Exception as error:
-        refused = _refusal(error, kernel or recorded, line) if format != "text" else None
+        refused = _refusal(error, kernel or recorded or outputs, line) if format != "text" else None
         if refused is not None:
             deliver(refused, format, output, strict=strict)
         raise
@@ -133,6 +143,20 @@ def command(
     code = report.exit_code(strict=strict)
     if code:
         raise typer.Exit(code)
+
+
+def _check_golden(golden: str | None, outputs: str | None, others: dict[str, Any], definition: DefinitionFlags) -> None:
+    """Refuse half of the pair, and what the manifest says beside it."""
+    if (golden is None) != (outputs is None):
+        missing = "--outputs" if golden is not None else "--golden"
+        raise typer.BadParameter(f"goes with {missing}", param_hint="--golden" if golden is not None else "--outputs")
+    if golden is None:
+        return
+    for name, value in others.items():
+        if value is not None:
+            raise typer.BadParameter("golden files have inputs of their own, and a definition", param_hint=name)
+    if definition != DefinitionFlags():
+        raise typer.BadParameter("golden files have a definition of their own; give no other", param_hint="--golden")
 
 
 @dataclass
@@ -161,16 +185,20 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
     from symattn_cli.options import arguments, definition_from
 
     d = definition_from(flags)
-    line.conventions = d.conventions()
+    line.conventions = d.conventions() if given["--golden"] is None else {}
     line.words += arguments(d)
     for name, value in given.items():
         if name.startswith("--") and value:
             line.words += [name] if value is True else [name, str(value)]
     options = {"arithmetic": given["--arithmetic"], "keep": given["keep"]}
     chosen = {name: given["--" + name.replace("_", "-")] for name in ("shape", "only", "skip", "max_len", "require")}
-    seeded = {**options, **chosen, "seed": given["--seed"] or 0, "progress": _progress}
+    seeded = {**options, **chosen, "seed": given["--seed"] or 0, "progress": progress}
     whole_set = given["kernel"] is None and given["--recorded"] is None and not d.changed
-    if given["--recorded"]:
+    if given["--golden"]:
+        from symattn.verify.golden.judging import verify_golden
+
+        report = verify_golden(given["--golden"], given["--outputs"], progress=progress, **options)
+    elif given["--recorded"]:
         from symattn.verify.judge import verify_recorded
 
         report = verify_recorded(given["--recorded"], d, layout=given["--layout"] or "bhsd", **options)
@@ -191,7 +219,7 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
         from symattn.verify.suite import verify_all
 
         report = verify_all(None if whole_set else d, dtype=given["--dtype"], **seeded)
-    _progress("")
+    progress("")
     return replace(report, replay=shlex.join(line.words))
 
 
@@ -204,12 +232,6 @@ def _listing() -> str:
         lines.append(f"{name:<27}{'runs here' if missing is None else 'cannot run: ' + missing}\n")
         lines.append(f"    {kernel.about}{f' ({kernel.versions()})' if kernel.packages and not missing else ''}\n")
     return "".join(lines)
-
-
-def _progress(line: str) -> None:
-    """A line on stderr, overwritten by the next one; nothing where stderr is no terminal."""
-    if sys.stderr.isatty():
-        typer.echo(f"\r{line:<79.79}" + ("" if line else "\r"), err=True, nl=False)
 
 
 def _colors() -> bool:

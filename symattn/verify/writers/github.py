@@ -42,7 +42,9 @@ def _said(case: CaseReport, strict: bool) -> str:
     if case.error is not None:
         return case.error
     bad = [t for t in case.tensors if words.counted(t, strict=strict) not in ("pass", "known")]
-    return "\n".join(f"{words.worst_element(t)} ({words.counts(t)}; {words.numbers(t)})" for t in bad)
+    return "\n".join(
+        line for t in bad for line in (*words.remarks(t), f"{words.label(t)}: {words.counts(t)}; {words.numbers(t)}")
+    )
 
 
 def _place(kernel: str | None) -> str:

@@ -167,7 +167,7 @@ def _case(number: int, c: CaseReport, report: Report, strict: bool) -> str:
     if c.tensors:
         names = ("tensor", "verdict", "max error", "ulps", "of bound", "failing")
         parts.append(_table(names, [_row(t, strict) for t in c.tensors], "numbers"))
-        parts.append("<ul class=worst>" + "".join(_remarks(t) for t in c.tensors) + "</ul>")
+        parts.append("<ul class=worst>" + "".join(f"<li>{_text(x)}</li>" for t in c.tensors for x in words.remarks(t)) + "</ul>")
     few = len(report.cases) <= FEW
     parts += [_pictures(t, c) for t in c.tensors if few or words.counted(t, strict=strict) != "pass"]
     return "".join(parts) + "</details>"
@@ -178,11 +178,6 @@ def _row(t: TensorReport, strict: bool) -> list[str]:
     open_ones = f"+{c.undecided + c.unbounded}?" if c.undecided + c.unbounded else ""
     figures = [short(x) for x in (c.max_error, c.max_ulp, c.max_share)]
     return [_text(words.label(t)), _badge(words.counted(t, strict=strict)), *figures, f"{c.failing}{open_ones}/{c.total}"]
-
-
-def _remarks(t: TensorReport) -> str:
-    found = [words.worst_element(t), f"{words.label(t)} {words.excuse(t)}" if words.excuse(t) else ""]
-    return "".join(f"<li>{_text(x)}</li>" for x in found if x)
 
 
 def _pictures(t: TensorReport, c: CaseReport) -> str:

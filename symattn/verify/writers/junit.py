@@ -93,7 +93,7 @@ def _case(suite: ET.Element, case: CaseReport, strict: bool) -> None:
         verdict = words.counted(t, strict=strict)
         kind = OUTCOMES.get(verdict, "")
         if kind:
-            message = words.excuse(t) if kind == "skipped" else words.worst_element(t)
+            message = words.excuse(t) if kind == "skipped" else (words.remarks(t) or [""])[0]
             _outcome(element, kind, verdict, message, _text(case, t))
         else:
             ET.SubElement(element, "system-out").text = _clean(_text(case, t))
@@ -104,8 +104,7 @@ def _outcome(element: ET.Element, kind: str, type: str, message: str, text: str)
 
 
 def _text(case: CaseReport, t: TensorReport) -> str:
-    lines = [words.title(case), words.counts(t), words.numbers(t), words.worst_element(t), words.excuse(t)]
-    return "\n".join(line for line in lines if line)
+    return "\n".join([words.title(case), words.counts(t), words.numbers(t), *words.remarks(t)])
 
 
 def _clean(text: str) -> str:

@@ -76,9 +76,18 @@ def numbers(t: TensorReport) -> str:
 
 def excuse(t: TensorReport) -> str:
     """Why a tensor that is out of bounds is no failure; empty where there is no such reason."""
-    if t.comparison.verdict != "fail":
-        return ""
-    return f"known: {t.known}" if t.known else f"suspect: {t.suspect}" if t.suspect else ""
+    if t.counted != t.verdict:
+        return f"known: {t.known}"
+    return f"suspect: {t.suspect}" if t.verdict == "suspect" else ""
+
+
+def remarks(t: TensorReport) -> list[str]:
+    """What a report says of a tensor beside its figures: the worst element, what a replay shows, why it is no failure."""
+    replayed = t.replayed.lines(label(t)) if t.replayed else []
+    found = [worst_element(t), *replayed, f"{label(t)} {excuse(t)}" if excuse(t) else ""]
+    if t.replayed and t.replayed.failing and not t.comparison.failing:
+        found = [*replayed, *(x for x in found if x not in replayed)]  # what fails comes first
+    return [line for line in found if line]
 
 
 def definition_words(conventions: Mapping[str, str]) -> str:
