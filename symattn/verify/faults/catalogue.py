@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.verify.faults import heads, leaking, masking, reading, scaling
+from symattn.verify.faults import backward, heads, leaking, masking, normalizing, positions, reading, scaling
 from symattn.verify.faults.fault import Fault
 
 FAMILIES: Mapping[str, tuple[Fault, ...]] = {
@@ -13,6 +13,9 @@ FAMILIES: Mapping[str, tuple[Fault, ...]] = {
     "scale and softcap": scaling.ROWS,
     "masks": masking.ROWS,
     "leaks and tails": leaking.ROWS,
+    "softmax, LSE, sinks, dropout": normalizing.ROWS,
+    "positions, biases, norms": positions.ROWS,
+    "backward": backward.ROWS,
     "reading and writing": reading.ROWS,
 }
 """By family, in the order of the documentation."""

@@ -104,7 +104,7 @@ def _after_softmax(s: Situation) -> Iterator[Alternative]:
 
 
 def _softcap_after_mask(s: Situation) -> Iterator[Alternative]:
-    """tanh maps the -inf of masked scores to -cap."""
+    """Tanh maps the -inf of masked scores to -cap."""
     capped = [x for x in s.program if x.expr.has(sp.tanh)]
     if len(capped) != 1 or s.definition.softcap is None or _scored(s) is None:
         return
@@ -131,7 +131,8 @@ def _padding(s: Situation) -> Iterator[Alternative]:
         if count and count not in seen:
             seen.add(count)
             yield Alternative(
-                f"{label}: {count} key{'s' * (count > 1)}" if label != "one" else "one key", program=_padded(s.program, divisor, found, count)
+                f"{label}: {count} key{'s' * (count > 1)}" if label != "one" else "one key",
+                program=_padded(s.program, divisor, found, count),
             )
 
 

@@ -91,7 +91,9 @@ def _channels(s: Situation) -> Iterator[Alternative]:
         yield Alternative("the first one left out", program=s.program.with_statements(changed))
 
 
-def zeroed(names: tuple[str, ...], where: Callable[[tuple[int, ...]], tuple[slice | int, ...] | None]) -> Callable[[Situation, Predictions], Predictions]:
+def zeroed(
+    names: tuple[str, ...], where: Callable[[tuple[int, ...]], tuple[slice | int, ...] | None]
+) -> Callable[[Situation, Predictions], Predictions]:
     """What leaves a part of some outputs at 0."""
 
     def after(_: Situation, p: Predictions) -> Predictions:
@@ -113,7 +115,10 @@ def _unwritten(s: Situation) -> Iterator[Alternative]:
         yield Alternative("the last row", after=zeroed(("out",), lambda shape: (..., slice(n - 1, n), slice(None))))
     for tile in TILES:
         if 0 < n // tile * tile < n:
-            yield Alternative(f"rows beyond tiles of {tile}", after=zeroed(("out",), lambda shape, t=tile: (..., slice(n // t * t, n), slice(None))))
+            yield Alternative(
+                f"rows beyond tiles of {tile}",
+                after=zeroed(("out",), lambda shape, t=tile: (..., slice(n // t * t, n), slice(None))),
+            )
     seen = set()
     for kept in (dv - 1, *(dv // k * k for k in (2, 4, 8, 16))):
         if 0 < kept < dv and kept not in seen:
@@ -138,7 +143,12 @@ def _written_elsewhere(s: Situation) -> Iterator[Alternative]:
 def _factored(factor: Callable[[Situation], dict[str, float]]) -> Rewrite:
     def rewrite(s: Situation) -> Iterator[Alternative]:
         for label, f in factor(s).items():
-            yield Alternative(label, after=lambda _, p, f=f: {**p, "out": Prediction(p["out"].value * f, p["out"].reach * abs(f))} if "out" in p else p)
+            yield Alternative(
+                label,
+                after=lambda _, p, f=f: (
+                    {**p, "out": Prediction(p["out"].value * f, p["out"].reach * abs(f))} if "out" in p else p
+                ),
+            )
 
     return rewrite
 
@@ -146,7 +156,17 @@ def _factored(factor: Callable[[Situation], dict[str, float]]) -> Rewrite:
 def _output_factors(s: Situation) -> dict[str, float]:
     d, m = s.sizes.get("D", 1), s.sizes.get("M", 1)
     g = s.sizes.get("H", 1) // s.sizes.get("HKV", 1)
-    found = {"1/sqrt(d)": d**-0.5, "sqrt(d)": d**0.5, "1/m": 1 / m, "2": 2.0, "1/2": 0.5, "-1": -1.0, "0": 0.0, "1/g": 1 / g, "g": float(g)}
+    found = {
+        "1/sqrt(d)": d**-0.5,
+        "sqrt(d)": d**0.5,
+        "1/m": 1 / m,
+        "2": 2.0,
+        "1/2": 0.5,
+        "-1": -1.0,
+        "0": 0.0,
+        "1/g": 1 / g,
+        "g": float(g),
+    }
     once: dict[float, str] = {}
     for label, f in found.items():
         once.setdefault(f, label)
