@@ -30,6 +30,7 @@ from symattn.verify.kernels.user import OUTPUTS
 from symattn.verify.observed import Observed
 from symattn.verify.reference import Reference, check_inputs, judge_backward, judge_forward, usable
 from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
+from symattn.verify.savefile import cases_in
 from symattn.verify.userinputs import own_inputs
 
 Progress = Callable[[str], None]
@@ -188,7 +189,7 @@ def verify_recorded(
         A ``.npz`` or ``.safetensors`` file, or arrays by field name: ``query key value out`` and what else there is of ``lse
         grad_out grad_lse grad_query grad_key grad_value attn_mask sinks`` and the other fields of the definition. Tensors
         that a definition reads say by their presence that it has them: ``attn_mask`` (boolean or additive by its dtype),
-        ``sinks``, ``alibi_slopes``, ``bias`` ...
+        ``sinks``, ``alibi_slopes``, ``bias`` ... Names ``CASE/NAME`` are several inputs, see :mod:`symattn.verify.savefile`.
     definition, arithmetic, layout, keep
         As for :func:`verify`. Nothing declared: a tiled kernel of the inputs' dtype.
 
@@ -200,33 +201,40 @@ def verify_recorded(
     started = time.perf_counter()
     name = source if isinstance(source, str) else "arrays"
     tensors = read_tensors(source) if isinstance(source, str) else {k: to_numpy(v, k) for k, v in source.items() if v is not None}
-    tensors = laid_out(tensors, layout)
-    starts = Call(definition.core, {}).sources
-    missing = [n for n in (*starts, "out") if n not in tensors]
+    seen: list[Observed] = []
+    cases: list[CaseReport] = []
+    warnings: list[str] = []
+    for case, part in cases_in(tensors).items():
+        wanted, inputs, outputs = _recorded(laid_out(part, layout), definition.core, name)
+        try:
+            cases.append(
+                run_case(
+                    Recorded(name, outputs),
+                    Reference(wanted, inputs, keep=keep),
+                    case,
+                    backward=any(k.startswith("grad_") for k in outputs),
+                    arithmetic=declaration(arithmetic),
+                    seen=seen,
+                )
+            )
+        except (ShapeError, KernelError) as error:
+            raise FileFormatError(f"{name}: {error}") from error
+        warnings += [f"{name} holds {k!r}, which is not judged" for k in sorted(set(part) - set(inputs) - set(outputs))]
+    warnings += remarks(cases, definition, backward=True)
+    replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"
+    return _report(name, wanted, cases, warnings, replay, started, diagnose(seen))
+
+
+def _recorded(tensors: Tensors, definition: Definition, name: str) -> tuple[Definition, Tensors, Tensors]:
+    """The definition that recorded tensors imply, the inputs among them, and the outputs."""
+    missing = [n for n in (*Call(definition, {}).sources, "out") if n not in tensors]
     if missing:
         raise FileFormatError(f"{name}: lacks {', '.join(missing)}; it holds {', '.join(sorted(tensors)) or 'nothing'}")
-    wanted = implied(definition.core, tensors)
+    wanted = implied(definition, tensors)
     known = INPUT_FIELDS | set(wanted.unbound)
     inputs = {k: a for k, a in tensors.items() if k in known and k not in OUTPUTS}
     outputs = {k: a for k, a in tensors.items() if k in OUTPUTS or (k.startswith("grad_") and k not in INPUT_FIELDS)}
-    seen: list[Observed] = []
-    try:
-        ref = Reference(wanted, inputs, keep=keep)
-        subject = Recorded(name, outputs)
-        case = run_case(
-            subject,
-            ref,
-            "recorded",
-            backward=any(k.startswith("grad_") for k in outputs),
-            arithmetic=declaration(arithmetic),
-            seen=seen,
-        )
-    except (ShapeError, KernelError) as error:
-        raise FileFormatError(f"{name}: {error}") from error
-    warnings = [f"{name} holds {k!r}, which is not judged" for k in sorted(set(tensors) - set(inputs) - set(outputs))]
-    warnings += remarks([case], definition, backward=True)
-    replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"
-    return _report(name, wanted, [case], warnings, replay, started, diagnose(seen))
+    return wanted, inputs, outputs
 
 
 def _promised(kind: Kind, call: Call, kernel: Kernel, declared: Arithmetic | None, idle: list[str]) -> bool:
