@@ -176,7 +176,7 @@ def _given(d: Definition, s: Shape, r: np.random.Generator, real: dict[str, Arra
         keep = r.random(shaped(d.mask_axes)) < 0.7
         if keep.ndim > 1 and (d.mask_axes or "ij").endswith("ij"):
             keep[..., 1:2, :] = False  # a row without keys
-            keep[..., -1] = False  # a key that nothing reads
+            keep[..., -2:-1] = False  # a key that nothing reads
             if s.m > SOME and s.n > 2:
                 keep[..., 2, : s.m // 2] = False  # a row whose first keys, by the tile, are masked
         found["attn_mask"] = keep if d.mask_polarity == "attend" else ~keep

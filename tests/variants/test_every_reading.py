@@ -77,7 +77,7 @@ def test_verify_passes_the_definitions_own_reading(name: str) -> None:
     definition = variants.get(name).definition
     numbers = {p: "3" if p == definition.prefix else "1/2" for p in definition.unbound if p not in definition.arrays}
     definition = definition.replace(params={**definition.params, **numbers}) if numbers else definition
-    some = "normal,large,integers,deep,abyss,poison"
+    some = "normal,large,integers,one-hot,paired,deep,abyss,peak,flat-512,poison"
     report = verify("numpy:naive", definition, dtype="float32", backward=True, only=some, max_len=4)
     wrong = [(c.case, t.name, t.verdict) for c in report.cases for t in c.tensors if t.verdict == "fail"]
     assert report.verdict in ("pass", "inconclusive") and not wrong

@@ -185,7 +185,7 @@ KINDS: tuple[Kind, ...] = (
         "partial sums of 16 bits (bfloat16)",
         change=laws.flat,
         square=272,
-        applies=laws.no_threshold,
+        applies=laws.defined_at_zero,
         ties=True,
     ),
     Kind(
@@ -194,7 +194,7 @@ KINDS: tuple[Kind, ...] = (
         "the same over 4096 keys",
         "partial sums of 16 bits (float16)",
         change=laws.flat,
-        applies=laws.no_threshold,
+        applies=laws.defined_at_zero,
         ties=True,
     ),
     Kind(

@@ -124,6 +124,12 @@ def no_threshold(call: Call) -> bool:
     return call.definition.normalizer not in ("sparsemax", "entmax15")
 
 
+def defined_at_zero(call: Call) -> bool:
+    """Whether a query of zeros has scores: it is not divided by its norm, nor are weights by a sum of products with it."""
+    d = call.definition
+    return no_threshold(call) and d.qk_norm is None and d.similarity == "dot" and d.form == "softmax"
+
+
 def decided_at_60000(call: Call) -> bool:
     """Whether scores of this size promise anything: a threshold among them does beyond 32 bits only."""
     return no_threshold(call) or call.dtype.itemsize >= 8

@@ -1,0 +1,238 @@
+"""The vacuity guard: which known faults a run could not have shown, on its own inputs and within its own bounds.
+
+For each known fault that means anything for the definition, what a kernel with it would return on the inputs of the run is
+predicted, and compared with what is right: ``max |alternative - right| / (bound + reach)``, where the bound is that of a correct
+kernel and the reach that of the faulty one. Above 1 no kernel is both, so that the run tells them apart; what stays below 1 on
+every input is *hidden*. The comparison is of predictions in float64 with rigorous bounds, and costs nothing of the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symattn.errors import SymattnError
+from symattn.intake import Array
+from symattn.verify.faults.catalogue import CATALOGUE
+from symattn.verify.faults.fault import SAME, Alternative, Fault, Prediction, Predictions, Situation
+from symattn.verify.faults.predict import predictions
+from symattn.verify.observed import Observed
+
+__all__ = ["Guard", "Hidden", "guard", "separation", "vacuous"]
+
+WORK = 40_000_000
+"""Pairs of queries and keys times width that predictions may cost altogether; inputs beyond it are left out."""
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A fault that the run could not have shown.
+
+    Parameters
+    ----------
+    fault
+        Its id.
+    title
+        What a kernel with it does.
+    blind
+        Inputs on which it cannot show, as far as that is known.
+    ratio
+        The greatest separation over all inputs, below 1; 0: no element moves.
+    case, tensor
+        Where that is; empty where nothing moves.
+    """
+
+    fault: str
+    title: str
+    blind: str
+    ratio: float
+    case: str = ""
+    tensor: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of the JSON document; numbers are text."""
+        return {"fault": self.fault, "title": self.title, "blind": self.blind, "ratio": f"{self.ratio:.3g}", "case": self.case,
+                "tensor": self.tensor}  # fmt: skip
+
+    @property
+    def line(self) -> str:
+        """As a warning says it."""
+        where = f"; nearest on {self.case}, {self.ratio:.2g} of what would show" if self.case else "; nothing moves"
+        return f"{self.fault} {self.title}{where}{f' (blind: {self.blind})' if self.blind else ''}"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What a run tells apart.
+
+    Parameters
+    ----------
+    known
+        The ids of the faults that mean anything for the definition.
+    hidden
+        Those that the run could not have shown.
+    vacuous
+        The inputs on which the bound of the output is above what any weights could give.
+    """
+
+    known: tuple[str, ...]
+    hidden: tuple[Hidden, ...]
+    vacuous: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is hidden and no bound is vacuous."""
+        return not self.hidden and not self.vacuous
+
+    @property
+    def line(self) -> str:
+        """``tells apart 41 of 43 known faults; not: F12, F56``."""
+        told = f"tells apart {len(self.known) - len(self.hidden)} of {len(self.known)} known faults"
+        return told + (f"; not: {', '.join(h.fault for h in self.hidden)}" if self.hidden else "")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Lines for the report."""
+        found = [f"this run could not show {h.line}" for h in self.hidden]
+        if self.vacuous:
+            found.append(
+                f"the bound of O is vacuous on {', '.join(self.vacuous)}: the declared arithmetic allows errors as large as any "
+                "weights could make"
+            )
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of the JSON document."""
+        return {"known": list(self.known), "hidden": [h.to_dict() for h in self.hidden], "vacuous": list(self.vacuous)}
+
+
+def guard(
+    seen: Sequence[Observed],
+    faults: Iterable[Fault] | None = None,
+    *,
+    further: Callable[[], Sequence[Situation]] = tuple,
+    work: int = WORK,
+) -> Guard:
+    """What a run tells apart.
+
+    Parameters
+    ----------
+    seen
+        The inputs of the run, with the tensors that were judged on each.
+    faults
+        By default those of the catalogue; rows of shifts that exact algebra allows are no faults.
+    further
+        Other inputs of the same definition, made when they are needed: a fault that moves nothing on the run means something for
+        the definition where it moves something on one of them.
+    work
+        How much predictions may cost: see :data:`WORK`.
+    """
+    gradient = any(o.part(True) for o in seen)
+    rows = [f for f in (CATALOGUE.values() if faults is None else faults) if not f.id.startswith("C")]
+    ordered = sorted(seen, key=lambda o: o.work)
+    known, hidden = [], []
+    for fault in (f for f in rows if gradient or not f.backward_only):
+        best, work = _nearest(fault, ordered, work)
+        if best is None or (best.ratio == 0 and not _moves(fault, further(), gradient)):
+            continue
+        known.append(fault.id)
+        if best.ratio <= 1:
+            hidden.append(best)
+    return Guard(tuple(known), tuple(hidden), tuple(o.case for o in seen if vacuous(o)))
+
+
+def _nearest(fault: Fault, seen: Sequence[Observed], work: int) -> tuple[Hidden | None, int]:
+    """How well a run tells a fault apart, None where it means nothing on its inputs; and what is left of the work."""
+    best: Hidden | None = None
+    for o in seen:
+        if o.work > work:
+            continue
+        for a in _alternatives(fault, o.situation):
+            work -= o.work
+            ratio, tensor = _told(o, a, fault)
+            if best is None or ratio > best.ratio:
+                best = Hidden(fault.id, fault.title, fault.blind, ratio, o.case if ratio else "", tensor)
+            if ratio > 1:
+                return best, work
+    return best, work
+
+
+def _moves(fault: Fault, situations: Sequence[Situation], gradient: bool) -> bool:
+    """Whether a fault changes any number on some inputs."""
+    for s in situations:
+        for a in _alternatives(fault, s):
+            for back in {fault.backward_only, gradient}:
+                try:
+                    right, other = (predictions(s, x, forward=not back, backward=back) for x in (SAME, a))
+                except SymattnError:
+                    continue
+                if any(not np.array_equal(right[n].value, other[n].value, equal_nan=True) for n in right if n in other):
+                    return True
+    return False
+
+
+def _alternatives(fault: Fault, situation: Situation) -> list[Alternative]:
+    try:
+        return list(fault.alternatives(situation))
+    except SymattnError:
+        return []
+
+
+def _told(o: Observed, a: Alternative, fault: Fault) -> tuple[float, str]:
+    """The separation on one input, and the tensor that shows it: outputs first, gradients where those say nothing."""
+    best = (0.0, "")
+    for gradient in (False, True):
+        names = o.part(gradient)
+        if not names or (fault.backward_only and not gradient):
+            continue
+        try:
+            other = predictions(o.situation, a, forward=not gradient, backward=gradient)
+            best = max(best, _apart(o.base, other, names))
+        except SymattnError:
+            continue
+        if best[0] > 1:
+            break
+    return best
+
+
+def _apart(right: Predictions, other: Predictions, names: Mapping[str, Array]) -> tuple[float, str]:
+    return max(((separation(right[n], other[n]), n) for n in names if n in right and n in other), default=(0.0, ""))
+
+
+def separation(right: Prediction, other: Prediction) -> float:
+    """The greatest ``|other - right| / (bound + reach)`` over all elements; infinite where one is special and the other is not.
+
+    >>> a, b = (Prediction(np.array([x]), np.array([0.25])) for x in (1.0, 2.0))
+    >>> separation(a, b), separation(a, a)
+    (2.0, 0.0)
+    """
+    if right.value.shape != other.value.shape:
+        return math.inf
+    with np.errstate(all="ignore"):
+        room = right.reach + other.reach
+        special = np.isfinite(right.value) != np.isfinite(other.value)
+        ratio = np.abs(other.value - right.value) / room
+    ratio = np.where(np.isnan(ratio), 0.0, ratio)
+    ratio = np.where(special & ~np.isinf(right.reach), math.inf, ratio)
+    return float(ratio.max(initial=0.0))
+
+
+def vacuous(o: Observed) -> bool:
+    """Whether the bound of most elements of the output is above what any weights could give: the distance to the farthest value.
+
+    Where there is no output that is made of values by weights, there is no such distance.
+    """
+    fields = o.situation.fields
+    if "out" not in o.part(False) or "value" not in fields or "out" not in o.base:
+        return False
+    out, value = o.base["out"], fields["value"].astype(np.float64)
+    if out.value.ndim != 4 or out.value.shape[3] != value.shape[3] or not np.isfinite(value).all():
+        return False
+    each = value[:, o.situation.reference.call.kv_head]
+    top, low = each.max(axis=2, keepdims=True), each.min(axis=2, keepdims=True)
+    trivial = np.maximum(np.abs(np.maximum(top, 0) - out.value), np.abs(np.minimum(low, 0) - out.value))
+    return bool(np.mean(out.reach >= trivial) > 0.5)
