@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from symattn.arithmetic import Arithmetic, declaration
@@ -21,12 +21,16 @@ from symattn.verify.report import CaseReport, Report
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the default set: a definition, the kind of numbers, and the dtypes that it is run in."""
+    """One row of the default set: a definition, the kind of numbers, and the dtypes that it is run in.
+
+    With ``equal_heads`` there are as many key-value heads as query heads, and the kernels without grouped heads run it.
+    """
 
     name: str
     definition: Definition
     kind: str
     dtypes: tuple[str, ...]
+    equal_heads: bool = False
 
 
 ROWS: tuple[Row, ...] = (
@@ -42,11 +46,20 @@ ROWS: tuple[Row, ...] = (
     Row("ALiBi", Definition(causal="bottom-right", alibi=True), "normal", ("float32", "bfloat16")),
     Row("scale", Definition(scale="1/4"), "large", ("float64", "float32")),
     Row("scores at -200", Definition(), "deep", ("float32", "float16")),
+    Row("equal heads", Definition(), "normal", ("float64", "float32", "float16", "bfloat16"), True),
+    Row("equal heads, causal", Definition(causal="top-left"), "normal", ("float32", "bfloat16"), True),
+    Row("equal heads, window", Definition(window=(3, 1)), "normal", ("float32", "float16"), True),
 )
 """The default set."""
 
-COMPILES: dict[str, frozenset[str]] = {"jax:dot_product_attention": frozenset({"plain", "causal"})}
-"""Kernels that are compiled for every shape and dtype, which takes seconds, and the rows that they run."""
+PARTIAL: dict[str, frozenset[str]] = {
+    "jax:dot_product_attention": frozenset({"plain", "causal"}),
+    "torch:sdpa": frozenset({"plain", "causal", "boolean mask", "scale"}),
+    "torch:mha": frozenset({"equal heads", "equal heads, causal"}),
+    "onnxruntime:attention-23": frozenset({"plain", "softcap"}),
+    "onnxruntime:attention-25": frozenset({"plain", "window"}),
+}
+"""Kernels that run some rows only: compiled for every shape and dtype, which takes seconds, or near to another kernel."""
 
 
 def verify_all(
@@ -99,12 +112,14 @@ def verify_all(
     for row in rows:
         kind = kinds[row.kind]
         for name in (dtype,) if dtype else row.dtypes:
-            fields = fields_for(row.definition, choice.sized(row.definition, kind), name, seed, kind)
+            sizes = choice.sized(row.definition, kind)
+            sizes = replace(sizes, hkv=sizes.h) if row.equal_heads else sizes
+            fields = fields_for(row.definition, sizes, name, seed, kind)
             ref = Reference(row.definition, fields, keep=keep)
             if not kind.applies(ref.call):
                 continue
             for kernel in able:
-                if definition is None and row.name not in COMPILES.get(kernel.name, {row.name}):
+                if definition is None and not runs(kernel, row):
                     continue
                 if choice.only is None and not kind.promised(declared or kernel.arithmetic(ref.call)):
                     idle.append(f"{kernel.name} {name} {row.name}: its arithmetic promises nothing there")
@@ -121,14 +136,19 @@ def verify_all(
     return Report(None, {}, {}, tuple(cases), replay, skipped=tuple(skipped), seconds=time.perf_counter() - started)
 
 
+def runs(kernel: Kernel, row: Row) -> bool:
+    """Whether a kernel runs a row of the default set."""
+    return kernel.grouped != row.equal_heads and row.name in PARTIAL.get(kernel.name, {row.name})
+
+
 def _rows(definition: Definition | None, choice: Choice) -> tuple[Row, ...]:
     """The rows of a run: the kinds that a definition is judged on, or those of the default set that are chosen."""
     if definition is not None:
         return tuple(Row(k.name, definition.core, k.name, ("float32",)) for k, _ in choice.kinds(definition.core))
     rows = [row for row in ROWS if row.kind in {k.name for k in KINDS if choice.takes(k)}]
     if choice.shape is not None and choice.takes(SHAPE):
-        seen = {row.definition: row for row in reversed(ROWS)}
-        rows += [Row(f"{row.name}, shape", row.definition, SHAPE.name, row.dtypes) for row in reversed(seen.values())]
+        seen = {(row.definition, row.equal_heads): row for row in reversed(ROWS)}
+        rows += [replace(row, name=f"{row.name}, shape", kind=SHAPE.name) for row in reversed(seen.values())]
     return tuple(rows)
 
 

@@ -26,9 +26,9 @@ class Band:
         return self.right == 0
 
     @property
-    def is_everything(self) -> bool:
-        """Whether it leaves nothing out."""
-        return self.left is None and self.right is None
+    def holds_diagonal(self) -> bool:
+        """Whether the diagonal itself is in it: kernels take limits from 0 on."""
+        return all(side is None or side >= 0 for side in (self.left, self.right))
 
 
 def band(call: Call, offset: int = 0) -> Band | None:

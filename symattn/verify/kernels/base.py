@@ -51,13 +51,15 @@ def leaks(version: str) -> Deviation:
 class Kernel:
     """A kernel that can be judged; adapters and functions of users are subclasses.
 
-    ``name`` is what reports call it; ``packages`` must be importable; ``known`` is its ledger of deviations.
+    ``name`` is what reports call it; ``packages`` must be importable; ``known`` is its ledger of deviations;
+    ``grouped`` says whether it takes fewer key-value heads than query heads.
     """
 
     name: str = ""
     about: str = ""
     packages: tuple[str, ...] = ()
     known: tuple[Deviation, ...] = ()
+    grouped: bool = True
     assumed: bool = False
     """Whether its arithmetic is assumed, because it declares none."""
 

@@ -81,7 +81,7 @@ def mask_mod(call: Call) -> Mod:
             parts.append(lambda b, h, i, j: -away(b, i, j) <= right)
     if d.document:
         of_query, of_key = (to_framework(x.reshape(-1, x.shape[-1]), "torch") for x in call.documents)
-        parts.append(lambda b, h, i, j: _row(of_query, b)[i] == _row(of_key, b)[j])
+        parts.append(lambda b, h, i, j: of_query[_element(of_query, b), i] == of_key[_element(of_key, b), j])
     if d.attn_mask is not None:
         given = call.spread("attn_mask", d.mask_axes)
         visible = to_framework(~np.isneginf(given) if d.attn_mask == "additive" else given.astype(bool), "torch")
@@ -105,7 +105,7 @@ def _causal(call: Call, end: Mod) -> Mod:
     def visible(b: Any, h: Any, i: Any, j: Any) -> Any:
         seen = j <= i + _offset(aligned, end(b), n)
         if first is not None:
-            seen = seen | (j < (first if isinstance(first, (int, float)) else _row(first, b)))
+            seen = seen | (j < (first if isinstance(first, (int, float)) else first[_element(first, b)]))
         return seen
 
     return visible
@@ -129,9 +129,9 @@ def _offset(alignment: Any, length: Any, n: int) -> Any:
     return length - n if alignment == "bottom-right" else int(alignment)
 
 
-def _row(x: Any, b: Any) -> Any:
-    """The row of a batch element, of one that may be shared by all."""
-    return x[b if x.shape[0] > 1 else b - b]
+def _element(x: Any, b: Any) -> Any:
+    """The place of a batch element in an array that may be shared by all."""
+    return b if x.shape[0] > 1 else b - b
 
 
 def _read(x: Any, b: Any, h: Any, i: Any, j: Any) -> Any:

@@ -79,7 +79,7 @@ class JaxAttention(Kernel):
 
         args: dict[str, Any] = {}
         seen = band(call)
-        if seen is not None:
+        if seen is not None and seen.holds_diagonal:
             if seen.causal:
                 args["is_causal"] = True
             if seen.left is not None or seen.right not in (0, None):

@@ -10,7 +10,7 @@ from symattn import measured
 from symattn.arithmetic import Arithmetic
 from symattn.intake import Array, to_numpy
 from symattn.verify.kernels import masks
-from symattn.verify.kernels.bands import band
+from symattn.verify.kernels.bands import Band, band
 from symattn.verify.kernels.base import Deviation, Kernel, Tensors, leaks
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.onnx_node import Node, by_onnxruntime, by_reference
@@ -30,7 +30,7 @@ def node(call: Call, opset: int) -> Node:
         lengths, causal = given
         feed["nonpad_kv_seqlen"] = lengths
         attributes |= {"is_causal": 1} if causal else {}
-    elif seen is not None and (opset >= WINDOWS or seen.left is None) and (opset >= WINDOWS or seen.right in (0, None)):
+    elif seen is not None and _has(opset, seen):
         sides = {"left_window_size": seen.left, "right_window_size": None if seen.causal else seen.right}
         attributes |= {"is_causal": 1} if seen.causal else {}
         attributes |= {name: size for name, size in sides.items() if size is not None}
@@ -41,6 +41,11 @@ def node(call: Call, opset: int) -> Node:
     if call.definition.softcap is not None:
         attributes["softcap"] = call.number(call.definition.softcap)
     return Node("Attention", INPUTS, feed, ("Y",), opset, attributes=attributes)
+
+
+def _has(opset: int, seen: Band) -> bool:
+    """Whether an opset's attributes can say the band."""
+    return seen.holds_diagonal if opset >= WINDOWS else seen.left is None and seen.right in (0, None)
 
 
 def _lengths(call: Call) -> tuple[Array, bool] | None:

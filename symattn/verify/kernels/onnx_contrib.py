@@ -40,6 +40,7 @@ class MultiHead(Contributed):
     """``onnxruntime:mha``: com.microsoft.MultiHeadAttention; a causal flag, padded keys, a bias."""
 
     name = "onnxruntime:mha"
+    grouped = False
     about = "com.microsoft.MultiHeadAttention in ONNX Runtime's CPU provider, forward only, no LSE"
     known = (
         Deviation(
@@ -132,7 +133,7 @@ class GroupQuery(Contributed):
         if call.definition.normalizer == "off-by-one":
             attributes["smooth_softmax"] = 1
         seen = band(call, past) if call.additive is None else None
-        if seen is not None and seen.causal:
+        if seen is not None and seen.causal and seen.holds_diagonal:
             attributes |= {} if seen.left is None else {"local_window_size": seen.left + 1}
         else:
             attributes["causal"] = 0

@@ -29,6 +29,7 @@ class MultiheadAttention(Kernel):
     """
 
     packages = ("torch",)
+    grouped = False
 
     def __init__(self, name: str, *, weights: bool) -> None:
         self.name, self.weights = name, weights
