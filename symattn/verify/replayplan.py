@@ -80,7 +80,7 @@ def plan(program: Program, summed: frozenset[str] = frozenset()) -> Plan | None:
     if any(s.scan is not None for s in program):
         return None
     degrees = degrees_of(program)
-    chains = {s.name: chain for s in program if s.range_only and (chain := _chain(program, s.name)) is not None}
+    chains = {s.name: chain for s in program if s.range_only and (chain := chain_of(program, s.name)) is not None}
     casts = [c for name in _operands(program) if (c := _cast(name, degrees.get(name), chains)) is not None]
     table = {c.name: c.rounded for c in casts}
     replaced = {s.name: _reading(s, table, summed) for s in program}
@@ -168,13 +168,13 @@ def _operands(program: Program) -> list[str]:
     """Intermediate tensors that a matrix product reads."""
     found: dict[str, None] = {}
     for s in program:
-        for f in _products(s):
+        for f in products_of(s):
             if name_of(f) in program:
                 found.setdefault(name_of(f))
     return list(found)
 
 
-def _products(s: Statement) -> list[Tensor]:
+def products_of(s: Statement) -> list[Tensor]:
     """The factors of a sum that make it a matrix product."""
     if not s.over or s.reduce != "sum":
         return []
@@ -199,7 +199,7 @@ def _one_gauge(degree: Degree | None, chains: Mapping[str, tuple[Statement, ...]
     return name if power == 1 and name in chains else False
 
 
-def _chain(program: Program, name: str) -> tuple[Statement, ...] | None:
+def chain_of(program: Program, name: str) -> tuple[Statement, ...] | None:
     """The statements that make a row maximum, the one over a single index first."""
     found: list[Statement] = []
     while True:
@@ -215,7 +215,7 @@ def _chain(program: Program, name: str) -> tuple[Statement, ...] | None:
 
 def _reading(s: Statement, table: Mapping[str, str], summed: frozenset[str]) -> Statement:
     """A statement with the rounded tensors in place of those that it reads as a matrix product."""
-    factors = _products(s)
+    factors = products_of(s)
     if s.over and s.reduce == "sum" and s.expr in reads(s.expr) and name_of(s.expr) in summed:
         factors = [s.expr]
     changes = {f: tensor(table[name_of(f)], *subscripts_of(f)) for f in factors if name_of(f) in table}
