@@ -49,3 +49,94 @@ def test_a_run_of_its_own(pytester, family):
     assert found["test_right"]["symattn_verdict"] == "pass" and 0 <= float(found["test_right"]["symattn_max_share_of_bound"]) <= 1
     assert found["test_wrong"]["symattn_verdict"] == "fail" and found["test_suspect"]["symattn_verdict"] == "suspect"
     assert {name for name, c in cases.items() if c.find("failure") is not None} == {"test_suspect_strict", "test_wrong"}
+
+
+IMPORT_FREE = """
+import sys
+
+def test_that_uses_nothing():
+    loaded = {m.partition(".")[0] for m in sys.modules}
+    assert "_symattn_pytestplugin" in sys.modules and not loaded & {"symattn", "sympy", "numpy", "mpmath", "flint", "torch"}
+"""
+
+
+def test_a_run_that_uses_nothing_of_it_imports_nothing(pytester):
+    pytester.makepyfile(IMPORT_FREE)
+    result = pytester.runpytest_subprocess(
+        "-W", "error", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:jaxtyping"
+    )
+    result.assert_outcomes(passed=1)
+    assert "symattn ====" not in result.stdout.str()
+
+
+MARKED = """
+import numpy as np
+import pytest
+
+def top_left(query, key, value, is_causal=False, enable_gqa=False, causal_alignment=None):
+    key, value = (x.repeat(query.shape[1] // x.shape[1], 1) for x in (key, value))
+    s = query @ key.swapaxes(-1, -2) / np.float32(np.sqrt(query.shape[3]))
+    if is_causal:
+        s = np.where(np.tri(*s.shape[2:], dtype=bool), s, -np.inf)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    return p / p.sum(-1, keepdims=True) @ value
+
+SMALL = {"shape": "1,2,1,3,5,2", "only": "shape,decode"}
+
+@pytest.mark.attention(kernel=top_left, causal="bottom-right", shape="1,2,1,3,5,2", only="shape")
+def test_wrong(attention_kernel):
+    attention_kernel.verify()
+
+@pytest.mark.attention(causal="bottom-right", dtypes=["float32", "bfloat16"], **SMALL)
+class TestNamed:
+    def test_right(self, attention_kernel):
+        report = attention_kernel.verify()
+        assert [c.case for c in report.cases] == [attention_kernel.case]
+        assert report.cases[0].dtype == attention_kernel.dtype
+
+    @pytest.mark.attention(dtypes=["float64"])
+    def test_nearest_marker_wins(self, attention_kernel):
+        assert attention_kernel.definition == {"causal": "bottom-right"} and attention_kernel.kernel == "numpy:flash"
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_a_test_per_input_of_the_pack(pytester, workers):
+    pytester.makepyfile(test_marked=MARKED)
+    result = pytester.runpytest_subprocess(
+        "-W", "error", "-p", "no:cacheprovider", "--attention-kernel", "numpy:flash", "-v", *workers
+    )
+    result.assert_outcomes(passed=6, failed=1)
+    result.stdout.fnmatch_lines_random(
+        [
+            "FAILED test_marked.py::test_wrong[[]float32-shape[]] - Failed: fail: F13 causal *",
+            "test_marked.py::TestNamed::test_right[[]bfloat16-decode[]]: pass, at most * of the bound",
+            "diagnosis: F13 causal mask aligned top-left*",
+        ]
+    )
+
+
+def test_kernels_of_the_configuration(pytester):
+    pytester.makepyfile(test_marked=MARKED)
+    pytester.makeini("[pytest]\nattention_kernel =\n    numpy:flash\n    numpy:naive\n")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--collect-only", "-q", "-k", "test_right")
+    assert "TestNamed::test_right[numpy:naive-bfloat16-shape]" in result.stdout.str()
+    result.stdout.fnmatch_lines(["8/13 tests collected*"])
+
+
+@pytest.mark.parametrize(
+    "mark, said",
+    [
+        ("", "attention_kernel needs @pytest.mark.attention"),
+        ("@pytest.mark.attention(causal='top-left')", "no kernel: name one in the marker, by --attention-kernel"),
+        ("@pytest.mark.attention('numpy:flash')", "takes keywords only"),
+        ("@pytest.mark.attention(kernel='numpy:flash', cusal='top-left')", "Did you mean 'causal'"),
+        ("@pytest.mark.attention(kernel='numpy:flash', only='nrmal')", "Did you mean 'normal'"),
+        ("@pytest.mark.attention(kernel='numpy:flash', dtypes=['bf61'])", "bf16"),
+    ],
+)
+def test_what_a_marker_cannot_say(pytester, mark, said):
+    pytester.makepyfile(f"import pytest\n\n{mark}\ndef test_it(attention_kernel):\n    attention_kernel.verify()\n")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--strict-markers")
+    assert said in " ".join(result.stdout.str().split()) and result.ret != 0
+    assert result.parseoutcomes().get("errors") == 1 and "passed" not in result.parseoutcomes()

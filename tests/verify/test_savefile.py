@@ -62,6 +62,5 @@ def test_a_run_that_kept_nothing_has_its_report_only(tmp_path):
 def test_a_special_value_has_radius_0(tmp_path):
     report = verify(planted.kernel(), Definition(causal="bottom-right"), shape="1,2,1,5,2,2", only="shape", keep=True)
     save(report, tmp_path / "run.npz")
-    assert verify_recorded(str(tmp_path / "run.npz"), Definition()).verdict == "fail"
     with np.load(tmp_path / "run.npz") as file:
         assert (file["shape/lse.exact"][0, 0, :3] == -np.inf).all() and (file["shape/lse.radius"][0, 0, :3] == 0).all()
