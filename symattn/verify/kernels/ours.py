@@ -88,7 +88,7 @@ class Flash(Kernel):
 
     def forward(self, call: Call) -> Tensors:
         """Output in the dtype, LSE in float32 or wider."""
-        out, lse = flash.forward(call.query, call.key, call.value, self._setting(call))
+        out, lse = flash.forward(call.query, call.key, call.value, self.setting(call))
         return {"out": out, "lse": lse} if call.definition.lse else {"out": out}
 
     def has_backward(self, call: Call) -> bool:
@@ -101,7 +101,7 @@ class Flash(Kernel):
 
     def backward(self, call: Call, given: Mapping[str, Array]) -> Tensors:
         """All gradients of the named fields."""
-        s, d = self._setting(call), call.definition
+        s, d = self.setting(call), call.definition
         out, lse = given.get("out"), given.get("lse")
         if out is None or lse is None:
             out, lse = flash.forward(call.query, call.key, call.value, s)
@@ -119,7 +119,8 @@ class Flash(Kernel):
                 found[f"grad_{field}"] = _reduced(g["score"], call.spread(field, axes), call.fields[field])
         return found
 
-    def _setting(self, call: Call) -> flash.Setting:
+    def setting(self, call: Call) -> flash.Setting:
+        """What the named fields of a call say, for kernels that take them apart."""
         d = call.definition
         return flash.Setting(
             keep=call.keep,

@@ -1,0 +1,225 @@
+"""From an emulated kernel to a hypothesis: what it returns on a situation, and how far a real one may be from that.
+
+An emulation stands for a fault that exact algebra cannot show, because it is one of range, format or tile. The reach of a number
+is what the declared arithmetic allows where nothing is wrong, some roundings of the result, and what hangs on ties where steps
+are rounded: the emulation is repeated with every rounded number moved up and down by the errors that it may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from symattn import formats
+from symattn.intake import Array
+from symattn.verify.emulators import backward as emulated_backward
+from symattn.verify.emulators import forward as emulated_forward
+from symattn.verify.emulators.machine import Machine, within
+from symattn.verify.faults.fault import SAME, Alternative, Prediction, Predictions, Situation
+from symattn.verify.kernels.call import Call
+from symattn.verify.kernels.flash import Setting
+from symattn.verify.kernels.ours import Flash
+
+TILES = (16, 32, 64, 128, 256, 512)
+"""Tiles of keys that are tried."""
+ERRORS = 64
+"""Unit roundoffs that a number may be off by before it is rounded."""
+RESULT = 4
+"""Unit roundoffs of the result that are allowed beside the declared bound."""
+SLACK = 4
+"""Unit roundoffs of a 16-bit buffer, relative to the size of what was added up in it, that hang on the order of sums."""
+
+Rewrite = Callable[[Situation], Iterator[Alternative]]
+Machines = Callable[[Situation], Iterator[tuple[str, Machine]]]
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """A situation as emulated kernels take it."""
+
+    situation: Situation
+
+    @property
+    def call(self) -> Call:
+        """The arrays."""
+        return self.situation.reference.call
+
+    @cached_property
+    def setting(self) -> Setting:
+        """The conventions."""
+        return Flash().setting(self.call)
+
+    def outputs(self, machine: Machine) -> dict[str, Array]:
+        """Output and log-sum-exp."""
+        c = self.call
+        out, lse = emulated_forward.forward(c.query, c.key, c.value, self.setting, machine)
+        out = within(out, formats.get(self.situation.arithmetic.output))
+        return {"out": out, "lse": lse} if self.situation.definition.lse else {"out": out}
+
+    def gradients(self, machine: Machine, saved: dict[str, Array]) -> dict[str, Array]:
+        """Gradients by field name, from an output and LSE."""
+        c, s = self.call, self.situation
+        d, fields = s.definition, s.fields
+        lse = fields["grad_lse"] if s.with_lse and "grad_lse" in fields else None
+        g = emulated_backward.backward(
+            c.query, c.key, c.value, fields["grad_out"], saved["out"], saved["lse"], lse, self.setting, machine
+        )
+        found = {n: g[n] for n in ("grad_query", "grad_key", "grad_value")}
+        if d.sink:
+            found["grad_sinks"] = g["sinks"]
+        if d.alibi and d.alibi_slopes == "given":
+            found["grad_alibi_slopes"] = g["slopes"]
+        for name, axes, given in (("attn_mask", d.mask_axes, d.attn_mask == "additive"), ("bias", d.bias_axes, d.bias)):
+            if given:
+                spread = c.spread(name, axes)
+                repeated = tuple(k for k in range(4) if spread.shape[k] == 1 and g["score"].shape[k] != 1)
+                found[f"grad_{name}"] = g["score"].sum(repeated, keepdims=True).reshape(fields[name].shape)
+        return {n: within(x, formats.get(s.arithmetic.output)) for n, x in found.items()}
+
+
+def applicable(s: Situation) -> bool:
+    """Whether emulated kernels know every field of the definition, and no score is negated or capped by a text."""
+    return (
+        s.definition.normalizer == "softmax" and s.definition.form == "softmax" and Flash().unsupported(s.reference.call) is None
+    )
+
+
+def plain(s: Situation, **changes: Any) -> Machine:
+    """A correct kernel in the range of the declared arithmetic."""
+    a = s.arithmetic
+    stored = a.store if formats.get(a.store).emax < formats.get(a.compute).emax else None
+    return Machine(range=a.compute, stored=stored, **changes)
+
+
+def in_forward(machines: Machines) -> Rewrite:
+    """A fault of the forward pass; the backward is correct and starts from what was saved."""
+
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        if applicable(s):
+            for label, machine in machines(s):
+                yield Alternative(label, compute=_Computed(s, machine, of_backward=False))
+
+    return rewrite
+
+
+def in_backward(machines: Machines) -> Rewrite:
+    """A fault of the backward pass alone."""
+
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        if applicable(s) and s.has_gradient:
+            for label, machine in machines(s):
+                yield Alternative(label, compute=_Computed(s, machine, of_backward=True))
+
+    return rewrite
+
+
+def tiled(change: Callable[[Situation], Sequence[tuple[str, dict[str, Any]]]], tiles: Sequence[int] = TILES) -> Machines:
+    """The same fault in tiles of several sizes; the tile is in the label."""
+
+    def machines(s: Situation) -> Iterator[tuple[str, Machine]]:
+        for label, changes in change(s):
+            for tile in tiles:
+                yield f"{label}, tile {tile}".removeprefix(", "), plain(s, tile=tile, **changes)
+
+    return machines
+
+
+def untiled(change: Callable[[Situation], Sequence[tuple[str, dict[str, Any]]]]) -> Machines:
+    """A fault on which tiles have no influence."""
+    return lambda s: ((label, plain(s, **changes)) for label, changes in change(s))
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """What a faulty kernel returns, computed when it is asked for."""
+
+    situation: Situation
+    machine: Machine
+    of_backward: bool
+
+    def __call__(self, forward: bool, backward: bool) -> Predictions:
+        s, found = self.situation, {}
+        if forward:
+            found |= correct(s, backward=False) if self.of_backward else self._outputs()
+        if backward:
+            given_over = s.saved is not None and not self.of_backward
+            found |= correct(s, backward=True) if given_over else self._gradients()
+        return found
+
+    def _outputs(self) -> Predictions:
+        e, size = Emulation(self.situation), self._size()
+        return self._predictions(lambda m: e.outputs(m), correct(self.situation, backward=False), size)
+
+    def _gradients(self) -> Predictions:
+        e, s = Emulation(self.situation), self.situation
+
+        def run(machine: Machine) -> dict[str, Array]:
+            first = plain(s) if self.of_backward else machine
+            saved = dict(s.saved) if s.saved is not None else e.outputs(first)
+            return e.gradients(machine if self.of_backward else plain(s), saved)
+
+        return self._predictions(run, correct(s, backward=True), {})
+
+    def _predictions(self, run: Callable[[Machine], dict[str, Array]], base: Predictions, size: dict[str, Array]) -> Predictions:
+        """The emulated values, with the reach of the correct ones and what rounding adds."""
+        a = self.situation.arithmetic
+        values = run(self.machine)
+        moved = [run(self.machine.nudged(by)) for by in self._nudges()]
+        found: Predictions = {}
+        with np.errstate(all="ignore"):
+            for name, value in values.items():
+                if name not in base:
+                    continue
+                unit = float(formats.get(a.lse if name == "lse" else a.output).unit_roundoff)
+                reach = base[name].reach + RESULT * unit * np.abs(value)
+                for other in moved:
+                    change = np.abs(other[name] - value)
+                    reach = reach + np.where(np.isfinite(change), change, 0.0)
+                reach = reach + self._order(name, value, size)
+                found[name] = Prediction(value, reach)
+        return found
+
+    def _nudges(self) -> tuple[float, ...]:
+        if not self.machine.rounded:
+            return ()
+        error = ERRORS * float(formats.get(self.situation.arithmetic.compute).unit_roundoff)
+        return error, -error
+
+    def _order(self, name: str, value: Array, size: dict[str, Array]) -> Array | float:
+        """What hangs on the order in which a 16-bit buffer was filled."""
+        steps = {
+            "out": ("term", "partial"),
+            "grad_query": ("grad_query",),
+            "grad_key": ("grad_key",),
+            "grad_value": ("grad_key",),
+        }
+        formats_ = [self.machine.rounded[x] for x in steps.get(name, ()) if x in self.machine.rounded]
+        if not formats_:
+            return 0.0
+        unit = float(formats.get(formats_[0]).unit_roundoff)
+        full = size.get(name, np.abs(value).max((-1, -2), keepdims=True))
+        return SLACK * unit * full
+
+    def _size(self) -> dict[str, Array]:
+        """The sum of the sizes of what the output is a sum of."""
+        if not {"term", "partial"} & set(self.machine.rounded):
+            return {}
+        e, c = Emulation(self.situation), self.situation.reference.call
+        value = np.abs(c.value.astype(np.float64))
+        out, _ = emulated_forward.forward(c.query, c.key, value, replace(e.setting, empty_row="zero"), plain(self.situation))
+        return {"out": out}
+
+
+def correct(s: Situation, *, backward: bool) -> Predictions:
+    """What the definition says, kept for the next hypothesis."""
+    from symattn.verify.faults.predict import predictions
+
+    key = ("correct", backward)
+    if key not in s.kept:
+        s.kept[key] = predictions(s, SAME, forward=not backward, backward=backward)
+    found: Predictions = s.kept[key]
+    return found
