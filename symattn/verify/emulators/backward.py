@@ -23,7 +23,8 @@ def backward(
     s: Setting,
     machine: Machine,
 ) -> dict[str, Array]:
-    """Gradients in float64: ``grad_query grad_key grad_value``, ``score`` (B, H, n, m), and ``slopes`` and ``sinks`` if there are.
+    """Gradients in float64: ``grad_query grad_key grad_value``, ``score`` (B, H, n, m), and if there are any ``slopes``
+    and ``sinks``.
 
     With one key nothing depends on the score:
 

@@ -1,4 +1,4 @@
-"""What an emulated kernel does otherwise than a correct one: tiles, ranges, roundings of named steps, and how it masks and shifts.
+"""What an emulated kernel does otherwise than a correct one: tiles, ranges, roundings of named steps, masks and shifts.
 
 The emulation computes in float64, so that its own errors are far below any bound; after every step a number has the *range* of
 the kernel's format (it overflows, or becomes 0, where it would there), and it is *rounded* only where a fault is about that.
@@ -51,8 +51,8 @@ class Machine:
     sink_outside
         The sink does not enter the maximum.
     grown_output, grown_sum
-        The power of ``exp(m_old - m_new)`` that output and sum are multiplied by when the maximum rises: 1 is right, -1 inverse, 0
-        not at all.
+        The power of ``exp(m_old - m_new)`` that output and sum are multiplied by when the maximum rises: 1 is right, -1 is its
+        inverse, 0 is not at all.
     lag
         The maximum is replaced only when it rises by more than this (in nats).
     ahead

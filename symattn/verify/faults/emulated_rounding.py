@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from symattn import formats
+from symattn.intake import Array
 from symattn.verify.emulators.machine import Machine, round_to
 from symattn.verify.faults.emulating import Machines, applicable, in_forward, plain, tiled, untiled
 from symattn.verify.faults.fault import Alternative, Fault, Situation
@@ -29,7 +30,7 @@ def step(name: str, declared: Declared, candidates: tuple[str, ...] = SIXTEEN) -
 
 def in_tiles(name: str, declared: Declared, candidates: tuple[str, ...] = SIXTEEN) -> Machines:
     """The same where it happens once a tile."""
-    return tiled(lambda s: [(f, {"rounded": {name: f} | _weights(s)}) for f in narrower(s, declared(s), candidates)])
+    return tiled(lambda s: [(f, {"rounded": _weights(s) | {name: f}}) for f in narrower(s, declared(s), candidates)])
 
 
 def _weights(s: Situation) -> dict[str, str]:
@@ -52,7 +53,7 @@ def _weight(s: Situation) -> Iterator[tuple[str, Machine]]:
     own = s.arithmetic.probability or s.arithmetic.store
     for f in narrower(s, own, (*SIXTEEN, *EIGHT)):
         yield f"{f}, normalised", plain(s, normalised=True, rounded={"weight": f})
-        yield from tiled(lambda s, f=f: [(f, {"rounded": {"weight": f}})])(s)
+    yield from in_tiles("weight", lambda _: own, (*SIXTEEN, *EIGHT))(s)
 
 
 def _inputs(s: Situation) -> Iterator[Alternative]:
@@ -66,9 +67,9 @@ def _inputs(s: Situation) -> Iterator[Alternative]:
         yield Alternative(f"{f}, queries and keys alone", fields={n: cast[n] for n in ("query", "key")})
 
 
-def _cast(x, f: str):
+def _cast(x: Array, f: str) -> Array:
     with np.errstate(all="ignore"):
-        return round_to(x.astype(np.float64), formats.get(f)).astype(x.dtype)
+        return np.asarray(round_to(x.astype(np.float64), formats.get(f)).astype(x.dtype))
 
 
 ROWS = (

@@ -142,7 +142,8 @@ class _Computed:
     of_backward: bool
 
     def __call__(self, forward: bool, backward: bool) -> Predictions:
-        s, found = self.situation, {}
+        s = self.situation
+        found: Predictions = {}
         if forward:
             found |= correct(s, backward=False) if self.of_backward else self._outputs()
         if backward:
