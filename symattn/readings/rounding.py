@@ -133,6 +133,8 @@ class Evaluation:
     boxes
         Boxes of some inputs, in place of those of their arrays: what is known of an intermediate tensor, or all numbers in a
         range.
+    fixed
+        Whether the kernel uses the float64 values of the row maxima: ``own`` is then the error of the float64 evaluation alone.
     """
 
     def __init__(
@@ -145,6 +147,7 @@ class Evaluation:
         input_errors: Mapping[str, Any] | None = None,
         refine: Mapping[str, Callable[[Evaluation, str], Array]] | None = None,
         boxes: Mapping[str, Box] | None = None,
+        fixed: bool = False,
     ) -> None:
         check_names(program, inputs)
         given = {name: _as_array(x) for name, x in inputs.items()}
@@ -153,14 +156,14 @@ class Evaluation:
             **numbers,
             **{a: size_value(s, numbers) for a, s in program.dims.items() if s.free_symbols <= numbers.keys()},
         }
-        self.program, self._refine = program, dict(refine or {})
+        self.program, self.inputs, self.sizes, self._refine = program, inputs, sizes, dict(refine or {})
         self.refined: dict[str, Box] = {}
         self._integers = {n: a.astype(np.int64) for n, a in given.items() if a.dtype.kind in "iub"}
         self.known = Known({}, every, arithmetic, Subscripts(self._integers.get, numbers, scans=program.scan_axes))
         for name, a in given.items():
             self.known.boxes[name] = _input(a, (input_errors or {}).get(name))
         self.known.boxes.update(boxes or {})
-        self._reading = _Reading(program, self.known)
+        self._reading = _Reading(program, self.known, fixed)
         self._run()
 
     @property
@@ -228,8 +231,8 @@ def _early(program: Program, s: Statement) -> bool:
 class _Reading:
     """What a program and a declaration say about its statements, found once."""
 
-    def __init__(self, program: Program, known: Known) -> None:
-        self.program, self.known = program, known
+    def __init__(self, program: Program, known: Known, fixed: bool = False) -> None:
+        self.program, self.known, self.fixed = program, known, fixed
         self.tiled = {program.dims[a] for s in program for a in _tiled(s)}
         self.rows = {program.dims[a] for s in program if _tiled(s) for a in set(s.domain) - _tiled(s)}
         self.rounded = summed_as_read(program) if known.arithmetic.sum_from_cast else frozenset()
@@ -370,7 +373,7 @@ class _Reading:
         """A row maximum is what the kernel used: what it may be off by enters sizes only."""
         a = self.known.arithmetic
         finite = np.isfinite(b.value)
-        own = (b.own + np.where(finite, b.bound + a.stale, 0.0)) * bx.UP
+        own = b.own if self.fixed else (b.own + np.where(finite, b.bound + a.stale, 0.0)) * bx.UP
         running = self.program[s.name].scan is not None  # its rescalings are in the list
         again = b.rescalings + (0 if s.over or a.tile is None or running else 1)
         low = np.maximum(np.abs(b.value) - own, 0.0)

@@ -82,18 +82,20 @@ def bounds(
     >>> bool((found["O"].bound > 0).all()), found["O"].bound.dtype
     (True, dtype('float64'))
     """
-    return _bounds(program, inputs, arithmetic, outputs, sizes, input_errors, EACH)
+    return within(program, inputs, arithmetic, outputs, sizes=sizes, input_errors=input_errors)
 
 
-def _bounds(
+def within(
     program: Program,
     inputs: Mapping[str, Any],
     arithmetic: Arithmetic,
-    outputs: Iterable[str] | None,
-    sizes: Mapping[sp.Symbol | str, int] | None,
-    input_errors: Mapping[str, Any] | None,
-    each: int,
+    outputs: Iterable[str] | None = None,
+    *,
+    sizes: Mapping[sp.Symbol | str, int] | None = None,
+    input_errors: Mapping[str, Any] | None = None,
+    each: int = EACH,
 ) -> dict[str, Bounded]:
+    """:func:`bounds` where slopes on up to ``each`` points are evaluated element by element."""
     asked = tuple(program.outputs if outputs is None else outputs)
     for n in asked:
         if n not in program:

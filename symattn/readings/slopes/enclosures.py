@@ -9,7 +9,7 @@ the size of X over the output's columns, which makes the two sides close also wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -34,14 +34,17 @@ TINY = 2.0**-1022
 class _Leaves(dict[str, Box]):
     """The boxes that factors are made of: ``x`` for true values, ``x^`` for what lies between true and computed ones."""
 
-    def __init__(self, boxes: Mapping[str, Box], whole: Mapping[str, Box]) -> None:
+    def __init__(self, boxes: Mapping[str, Box], whole: Mapping[str, Box], own: Callable[[str], Array]) -> None:
         super().__init__()
-        self._boxes, self._whole = boxes, whole
+        self._boxes, self._whole, self._own = boxes, whole, own
 
     def __missing__(self, name: str) -> Box:
         plain = name.rstrip(BETWEEN + WHOLE)
         b = (self._whole if name.endswith(WHOLE) else self._boxes)[plain]
-        self[name] = bx.as_given(b) if name != plain else replace(b, bound=np.zeros_like(b.bound), index=False)
+        if name != plain:
+            self[name] = bx.as_given(b)
+        else:
+            self[name] = replace(b, bound=np.zeros_like(b.bound), own=self._own(name), index=False)
         return self[name]
 
 
@@ -56,14 +59,18 @@ class Enclosures:
         Sizes, arithmetic and boxes.
     whole
         Boxes of statements' expressions before any refinement.
+    own
+        By name: at most how far the values of a tensor are from the true ones.
     each
         Up to so many points, slopes are evaluated element by element.
     """
 
-    def __init__(self, plan: Plan, known: Known, whole: Mapping[str, Box], each: int = EACH) -> None:
+    def __init__(
+        self, plan: Plan, known: Known, whole: Mapping[str, Box], own: Callable[[str], Array], each: int = EACH
+    ) -> None:
         self.plan, self.known, self.each = plan, known, each
         self.sizes = plan.sizes
-        self._leaves = replace(known, boxes=_Leaves(known.boxes, whole))
+        self._leaves = replace(known, boxes=_Leaves(known.boxes, whole, own))
         self._made: dict[int, tuple[Array, Array | None]] = {}
 
     def factor(self, k: int) -> tuple[Array, Array | None]:

@@ -25,6 +25,8 @@ Axes: TypeAlias = tuple[sp.Symbol, ...]
 Named: TypeAlias = tuple[int, Axes]
 """A factor by its number in the plan, and its indices."""
 
+MANY = 6
+"""An operand whose slope in some elements would have more monomials than so many is cut."""
 DEAR = 4
 """A contraction over more points than so many times the largest statement is not made: its operand is cut."""
 
@@ -180,12 +182,11 @@ class _Planner:
                 if (n, s.name) in self.cut or (n in self.plan.folded and not self._leads_on(n)):
                     continue
                 pushed = [self._push(s, x, d, at, monomials) for at, monomials in self.found[s.name].items()]
-                if any(p is None for p in pushed):
+                after = self._added(n, [p for p in pushed if p is not None])
+                if None in pushed or any(len(m) > MANY for m in after.values()):
                     self.cut.add((n, s.name))
-                    continue
-                for p in pushed:
-                    assert p is not None
-                    self._add(n, *p)
+                else:
+                    self.found[n] = after
         for n in self.program.inputs:
             self._terms(n)
 
@@ -275,15 +276,18 @@ class _Planner:
         self.plan.sizes[b] = self.plan.sizes[a]
         return b
 
-    def _add(self, name: str, at: Axes, monomials: list[Monomial]) -> None:
-        """Add to the slope in the same elements, up to the names of summed indices; other elements stay apart."""
-        there, free = self.found.setdefault(name, {}), self.plan.free
-        for known in there:
-            if all(a == b or (a not in free and b not in free) for a, b in zip(known, at, strict=True)):
-                names = dict(zip(at, known, strict=True))
-                there[known] = _collected([*there[known], *(m.renamed(names) for m in monomials)])
-                return
-        there[at] = _collected(monomials)
+    def _added(self, name: str, pushed: list[tuple[Axes, list[Monomial]]]) -> dict[Axes, list[Monomial]]:
+        """The slope in a tensor with more added: equal elements, up to the names of summed indices, together."""
+        there, free = dict(self.found.get(name, {})), self.plan.free
+        for at, monomials in pushed:
+            for known in there:
+                if all(a == b or (a not in free and b not in free) for a, b in zip(known, at, strict=True)):
+                    names = dict(zip(at, known, strict=True))
+                    there[known] = _collected([*there[known], *(m.renamed(names) for m in monomials)])
+                    break
+            else:
+                there[at] = _collected(monomials)
+        return there
 
 
 def _collected(monomials: Sequence[Monomial]) -> list[Monomial]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
+from symattn.arithmetic import uniform
+from symattn.claims import prove_range_only
+from symattn.errors import ProofError
 from symattn.program import Statement, Table, name_of
 from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box
@@ -14,6 +18,9 @@ from symattn.readings.slopes.enclosures import EACH, Enclosures
 from symattn.readings.slopes.planning import Plan, Situation, plan_for
 
 __all__ = ["Sweeps"]
+
+SMALL = 2.0**-16
+"""Row maxima that are off by less change nothing that shows."""
 
 
 class Sweeps:
@@ -36,7 +43,7 @@ class Sweeps:
         live = self.program.with_statements(self.program.statements, (out,)).live()
         moving, seen = self._moving(), set()
         for s in live:
-            for x in () if s.range_only or s.name in self._opaque() else s.reads:
+            for x in () if s.range_only or s.name in self.opaque() else s.reads:
                 n = name_of(x)
                 if n in moving and self.evaluation.boxes[n].value.ndim:
                     if n in seen:
@@ -46,22 +53,53 @@ class Sweeps:
 
     def bound(self, out: str) -> Array:
         """The bound of the theorem for every element of a tensor; not finite where it says nothing."""
-        known = self.evaluation.known
-        situation = Situation(
-            self.program, Table(known.sizes), self._moving(), self._opaque(), frozenset(self.evaluation.refined)
-        )
-        plan = plan_for(situation, out)
-        enclosures, local = Enclosures(plan, known, {**known.boxes, **self.evaluation.refined}, self.each), _Local(self, plan)
+        known, local = self.evaluation.known, self.local(out)
+        plan = local.plan
+        enclosures = Enclosures(plan, known, {**known.boxes, **self.evaluation.refined}, self.own, self.each)
         with np.errstate(all="ignore"):
             total = np.zeros(known.boxes[out].value.shape)
             for term in plan.terms:
                 total = total + enclosures.weighed(term.monomials, local.error(term.name), term.at)
         return np.where(np.isnan(total) | ~np.isfinite(known.boxes[out].value), np.inf, total)
 
+    def own(self, name: str) -> Array:
+        """At most how far the float64 values of a tensor are from the true ones, whatever row maxima the kernel used."""
+        boxes = self.evaluation.known.boxes
+        reach = [float(np.max(b.own, initial=0.0)) for b in boxes.values() if b.gauge]
+        if max(reach, default=0.0) < SMALL or not self._independent(name):
+            return boxes[name].own
+        return np.fmin(boxes[name].own, self.still[name].own)
+
+    @cached_property
+    def still(self) -> Mapping[str, Box]:
+        """The boxes of a kernel that uses the float64 values of the row maxima."""
+        e = self.evaluation
+        return Evaluation(e.program, e.inputs, uniform("own", "float64"), sizes=e.sizes, fixed=True).boxes
+
+    def _independent(self, name: str) -> bool:
+        """Whether the true values of a tensor are proved not to depend on the row maxima."""
+        if name not in self.program or self.program[name].range_only:
+            return False
+        try:
+            prove_range_only(self.program.with_statements(self.program.statements, (name,)).live())
+        except ProofError:
+            return False
+        return True
+
+    def situation(self) -> Situation:
+        """What a plan depends on."""
+        sizes = Table(self.evaluation.known.sizes)
+        return Situation(self.program, sizes, self._moving(), self.opaque(), frozenset(self.evaluation.refined))
+
+    def local(self, out: str) -> Local:
+        """The local errors as the plan of an output hands them on."""
+        return Local(self, plan_for(self.situation(), out))
+
     def _moving(self) -> frozenset[str]:
         return frozenset(n for n, b in self.evaluation.known.boxes.items() if np.any(b.bound))
 
-    def _opaque(self) -> frozenset[str]:
+    def opaque(self) -> frozenset[str]:
+        """The statements that no slope passes."""
         return frozenset(s.name for s in self.program if s.name in self.evaluation.known.boxes and self._is_opaque(s))
 
     def _is_opaque(self, s: Statement) -> bool:
@@ -72,7 +110,7 @@ class Sweeps:
         return self._doubt[s.name]
 
 
-class _Local:
+class Local:
     """What each statement of a plan adds by itself, the errors of operands that it hands on among it."""
 
     def __init__(self, sweeps: Sweeps, plan: Plan) -> None:
@@ -83,7 +121,7 @@ class _Local:
         """At the worst of all values that a kernel may have computed from."""
         if name not in self._errors:
             program = self.sweeps.program
-            if name not in program or name in self.sweeps._opaque():
+            if name not in program or name in self.sweeps.opaque():
                 self._errors[name] = self.boxes[name].bound
             else:
                 s = program[name]
