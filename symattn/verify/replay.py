@@ -52,7 +52,7 @@ SLACK = 2.0**-46
 
 @dataclass(frozen=True)
 class Interval:
-    """An output that can be replayed: its value in float64, and the least and the greatest number that may come out.
+    """An output that can be replayed: a value amid, and the least and the greatest number that may come out.
 
     ``low`` and ``high`` are numbers of the output format; infinite where nothing is promised.
     """
@@ -265,7 +265,9 @@ class _Rule:
 
 
 def _boxed(value: Array, low: Array, high: Array, nonneg: bool, held: str) -> Box:
+    """The box of what lies between two numbers, around their middle; where they are one, ``value`` is it."""
     with np.errstate(invalid="ignore"):
+        value = np.where((low < high) & np.isfinite(high), low + (high - low) / 2, value)
         bound = np.maximum(high - value, value - low) * bx.UP
     bound = np.where(np.isnan(bound), np.inf, np.maximum(bound, 0.0))
     least = np.maximum(np.minimum(np.abs(low), np.abs(high)) * bx.DOWN, 0.0) if nonneg else np.maximum(np.abs(value) - bound, 0.0)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from symattn import formats
-from symattn.arithmetic import Arithmetic
 from symattn.formats import exact
 from symattn.intake import Array
 from symattn.verify.compare import significant
@@ -109,17 +108,17 @@ def of_output(replay: Replay, name: str, kernel: Array, shown: Any) -> Replayed 
     if a.shift is None:
         tried = fingerprints(replay, name, kernel, shown)
         return Replayed(None, kernel.size, fingerprint=tried) if tried else None
-    found = [_against(replay.intervals(start=s)[name], name, kernel, shown, a) for s in replay.shifts()]
+    found = [_against(replay, s, name, kernel, shown) for s in replay.shifts()]
     best = min(found, key=lambda r: r.failing)
     return replace(best, fingerprint=fingerprints(replay, name, kernel, shown)) if best.failing else best
 
 
-def _against(i: Interval, name: str, kernel: Array, shown: Any, a: Arithmetic) -> Replayed:
+def _against(replay: Replay, start: str, name: str, kernel: Array, shown: Any) -> Replayed:
+    i, a = replay.intervals(start=start)[name], replay.arithmetic
     value, low, high = (shown(name, x) for x in (i.value, i.low, i.high))
     there = Interval(value, low, high)
     inside, k = there.inside(kernel), kernel.astype(np.float64)
-    narrow = formats.get(a.output).precision <= 24
-    same = (formats.round_array(value, a.output) if narrow else value) == k
+    same = shown(name, replay.values(a, start)[name]) == k
     worst = None
     if not inside.all():
         with np.errstate(invalid="ignore"):

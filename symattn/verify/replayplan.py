@@ -44,7 +44,7 @@ class Plan:
     Parameters
     ----------
     casts
-        The tensors that are rounded.
+        The tensors that are rounded: where some are relative to a row maximum those, otherwise all that no maximum is made of.
     rest
         The list from the rounded tensors to the outputs that can be replayed.
     given
@@ -81,7 +81,10 @@ def plan(program: Program, summed: frozenset[str] = frozenset()) -> Plan | None:
         return None
     degrees = degrees_of(program)
     chains = {s.name: chain for s in program if s.range_only and (chain := chain_of(program, s.name)) is not None}
-    casts = [c for name in _operands(program) if (c := _cast(name, degrees.get(name), chains)) is not None]
+    shifted = _before_maxima(program)
+    operands = [n for n in _operands(program) if n not in shifted]
+    casts = [c for name in operands if (c := _cast(name, degrees.get(name), chains)) is not None]
+    casts = [c for c in casts if c.gauge] or casts
     table = {c.name: c.rounded for c in casts}
     replaced = {s.name: _reading(s, table, summed) for s in program}
     changed = {s.name for s in program if replaced[s.name] != s}
@@ -162,6 +165,15 @@ def _exponent(e: sp.Expr, found: Mapping[str, Degree | None], gauges: set[str]) 
         elif _degree(term, found, gauges) != {}:
             return None
     return {n: k for n, k in total.items() if k != 0}
+
+
+def _before_maxima(program: Program) -> set[str]:
+    """Tensors that some row maximum is made of: their rounding is an error of the scores, and no cast of weights."""
+    found: set[str] = set()
+    for s in reversed(program.statements):
+        if s.range_only or s.name in found:
+            found |= {n for n in s.needs if n in program}
+    return found
 
 
 def _operands(program: Program) -> list[str]:
