@@ -34,6 +34,8 @@ def commands(report: Report, *, strict: bool = False) -> str:
                 title = f"symattn {case.kernel}: {case.case} {case.dtype}"
                 lines.append(_command(level, title, _said(case, strict), _place(case.kernel)))
     lines += [_command("warning", "symattn: warning", str(w), place) for w in report.warnings]
+    line, hidden = words.strength(report)
+    lines += [_command("warning", f"symattn: {line}", "\n".join(hidden), place)] if hidden else []
     return "".join(line + "\n" for line in lines)
 
 
@@ -88,6 +90,8 @@ def markdown(report: Report, *, strict: bool = False) -> str:
         ]
         lines += [row for c in report.cases for row in _rows(c, strict)] + [""]
     lines += [f"- warning: {cell(str(w))}" for w in report.warnings] + ([""] if report.warnings else [])
+    line, hidden = words.strength(report)
+    lines += [cell(line), "", *(f"- {cell(w)}" for w in hidden), *([""] if hidden else [])] if line else []
     for key, value in words.sections(report).items():
         lines += [f"**{cell(key)}**", "", *(f"- {cell(line.strip().removeprefix('- '))}" for line in words.flat(value)), ""]
     lines += [f"- not run: {cell(s)}" for s in report.skipped] + ([""] if report.skipped else [])

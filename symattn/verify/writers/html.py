@@ -28,6 +28,9 @@ MEANING = {
     "fail": "No correct kernel of the declared arithmetic gives this.",
     "error": "symattn itself failed.",
 }
+STRICT = (
+    "Nothing is out of its bound without an excuse, and --strict takes none: suspects, known deviations, what could not show."
+)
 
 
 def page(report: Report, *, strict: bool = False) -> str:
@@ -48,10 +51,11 @@ def page(report: Report, *, strict: bool = False) -> str:
     name = report.kernel or "all kernels that run here"
     parts = [
         f"<header><p class=tool>symattn verify</p><h1>{_text(name)}</h1>{_badge(verdict)}",
-        f"<p>{_text(MEANING[verdict])}</p></header>",
+        f"<p>{_text(MEANING[verdict] if verdict == report.verdict else STRICT)}</p></header>",
         _facts(report),
         _diagnosis(report),
         _list("Warnings", map(str, report.warnings), "warnings"),
+        _strength(report),
         *(_section(key, value) for key, value in words.sections(report).items()),
         _summary(report, strict),
         _legend() if any(t.evidence is not None for c in report.cases for t in c.tensors) else "",
@@ -101,6 +105,14 @@ def _diagnosis(report: Report) -> str:
         f"<h3>{_text(first)}</h3><ul>{''.join(f'<li>{_text(line)}</li>' for line in rest)}</ul>" for first, *rest in found
     )
     return f'<section class="diagnosis"><h2>Diagnosis</h2>{items}</section>' if found else ""
+
+
+def _strength(report: Report) -> str:
+    """What the run tells apart; the faults that it could not have shown are folded away."""
+    line, hidden = words.strength(report)
+    items = "".join(f"<li>{_text(w)}</li>" for w in hidden)
+    folded = f"<details><summary>{len(hidden)} that could not show</summary><ul>{items}</ul></details>" if hidden else ""
+    return f"<section><h2>What this run could show</h2><p>{_text(line)}</p>{folded}</section>" if line else ""
 
 
 def _section(key: str, value: Any) -> str:

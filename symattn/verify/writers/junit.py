@@ -36,6 +36,7 @@ def junit(report: Report, *, strict: bool = False) -> str:
         _properties(suite, report, [c for c in report.cases if c.kernel == kernel])
         for case in (c for c in report.cases if c.kernel == kernel):
             _case(suite, case, strict)
+        _strength(suite, kernel, report, strict)
     if report.error is not None:
         suite = _suite(root, report.kernel or "symattn verify")
         _properties(suite, report, [])
@@ -97,6 +98,18 @@ def _case(suite: ET.Element, case: CaseReport, strict: bool) -> None:
             _outcome(element, kind, verdict, message, _text(case, t))
         else:
             ET.SubElement(element, "system-out").text = _clean(_text(case, t))
+
+
+def _strength(suite: ET.Element, kernel: str, report: Report, strict: bool) -> None:
+    """What the run could have shown, as a test of its own: strict fails where a known fault is hidden."""
+    line, hidden = words.strength(report)
+    if not line:
+        return
+    element, text = _testcase(suite, kernel, "vacuity guard"), "\n".join([line, *hidden])
+    if hidden and strict:
+        _outcome(element, "failure", "hidden", line, text)
+    else:
+        ET.SubElement(element, "system-out").text = _clean(text)
 
 
 def _outcome(element: ET.Element, kind: str, type: str, message: str, text: str) -> None:

@@ -11,7 +11,7 @@ from symattn.verify.report import DISPLAY, CaseReport, Report, TensorReport, sho
 from symattn.verify.table import conventions_text
 
 SHOWN = frozenset(
-    {"verdict", "error", "kernel", "definition", "arithmetic", "cases", "diagnosis", "warnings", "skipped", "replay"}
+    {"verdict", "error", "kernel", "definition", "arithmetic", "cases", "diagnosis", "warnings", "guard", "skipped", "replay"}
 )
 """The entries of a report that every form has a place for; others are written as sections of their own."""
 
@@ -88,6 +88,13 @@ def remarks(t: TensorReport) -> list[str]:
     if t.replayed and t.replayed.failing and not t.comparison.failing:
         found = [*replayed, *(x for x in found if x not in replayed)]  # what fails comes first
     return [line for line in found if line]
+
+
+def strength(r: Report) -> tuple[str, tuple[str, ...]]:
+    """What the run tells apart, in a line, a line for each fault that it could not show; empty where that is unknown."""
+    if r.guard is None or not r.guard.known:
+        return "", ()
+    return r.guard.line, r.guard.warnings
 
 
 def definition_words(conventions: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from symattn import arithmetic
 from symattn.verify.compare import Comparison, Element
 from symattn.verify.evidence import Evidence
 from symattn.verify.finding import Finding
+from symattn.verify.guard import Guard, Hidden
 from symattn.verify.report import CaseReport, Report, TensorReport
 
 HOSTILE = "</script><script>alert(1)</script>\"'&<img src=x onerror=1>" + "\n::error::owned\n##[error]x |`*_[a](http://evil)"
@@ -49,6 +50,12 @@ def each():
     )
 
 
+def weak(text="a fault"):
+    """A run that passes and could not have shown a fault."""
+    hidden = Guard(("F1", "F2"), (Hidden("F2", text, "", 0.5, "normal", "out"),))
+    return report(case(tensor()), strength=lambda: hidden)
+
+
 def hostile():
     """Text that is an attack in each form, wherever a report takes text from outside."""
     c = case(
@@ -65,6 +72,7 @@ def hostile():
         diagnosis=(finding,),
         warnings=(HOSTILE,),
         skipped=(HOSTILE,),
+        strength=weak(HOSTILE).strength,
     )
 
 

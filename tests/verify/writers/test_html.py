@@ -76,11 +76,11 @@ def test_verdicts_diagnosis_arithmetic_and_replay_line():
 def test_a_section_that_a_report_will_have_is_shown():
     class Richer(type(each())):
         def to_dict(self):
-            return super().to_dict() | {"power": [{"fault": "<F1>", "seen": True}], "guard": {"note": ["a", "b"]}}
+            return super().to_dict() | {"power": [{"fault": "<F1>", "seen": True}], "checks": {"note": ["a", "b"]}}
 
     r = each()
     page = Page(document(Richer(**{f: getattr(r, f) for f in r.__dataclass_fields__}), "html"))
-    assert "Power" in page.text and "<F1>" in page.text and "yes" in page.text and "Guard" in page.text
+    assert "Power" in page.text and "<F1>" in page.text and "yes" in page.text and "Checks" in page.text
 
 
 def test_heat_maps_with_their_text():
