@@ -160,7 +160,8 @@ def _rule(
     if rtol is not None or atol is not None:
         return Tolerance(Fraction(rtol or 0), Fraction(atol or 0))
     if arithmetic is not None:
-        declared = arithmetics.get(arithmetic) if isinstance(arithmetic, str) else arithmetic
+        declared = arithmetics.declaration(arithmetic)
+        assert declared is not None
         check_inputs(declared, ref.call, by_value=True)
         return declared
     base = arithmetics.default_for(ref.call.dtype)
@@ -179,7 +180,8 @@ def _raise_for(reports: list[TensorReport], rule: Arithmetic | Tolerance, batche
     what = f"within the bound of {rule.describe()}" if isinstance(rule, Arithmetic) else _tolerance(rule)
     lines = ["", *([err_msg] if err_msg else []), f"Not the attention of query, key, value {what}"]
     for t in failing:
-        lines += _message(t.name, t.comparison, batched)
+        lines += _message(t.name, t.comparison, batched) if t.comparison.failing else []
+        lines += t.replayed.lines(t.name) if t.replayed and t.replayed.failing else []
     raise AssertionError("\n".join(lines))
 
 

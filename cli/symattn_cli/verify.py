@@ -61,7 +61,8 @@ def command(
         str | None, typer.Option("--recorded", metavar="FILE", help="Judge the tensors of a .npz or .safetensors file.")
     ] = None,
     arithmetic: Annotated[
-        str | None, typer.Option("--arithmetic", metavar="PRESET", help="How the kernel computes; by default what it declares.")
+        str | None,
+        typer.Option("--arithmetic", metavar="NAME|FILE.toml", help="How the kernel computes; default: what it declares."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same inputs; default 0.")

@@ -158,6 +158,8 @@ class Arithmetic:
     def __post_init__(self) -> None:
         for f in FORMAT_FIELDS:
             value = getattr(self, f)
+            if value is not None and not isinstance(value, (str, formats.Format)):
+                raise self._wrong(f"{f} must be the name of a format, got {value!r}")
             if value is not None:
                 object.__setattr__(self, f, formats.get(value).name)
             elif f not in OPTIONAL_FORMATS:

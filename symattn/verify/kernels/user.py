@@ -58,13 +58,12 @@ class FunctionKernel(Kernel):
         declared = getattr(self.function, "arithmetic", None)
         if declared is None:
             return arithmetic.default_for(call.dtype)
-        if isinstance(declared, Arithmetic):
-            return declared
-        if isinstance(declared, str):
-            return arithmetic.get(declared)
-        if isinstance(declared, Mapping):
-            return Arithmetic.from_dict(declared)
-        raise KernelError(f"{self.name}.arithmetic is an Arithmetic, the name of a preset or a mapping, got {declared!r}")
+        found = arithmetic.declaration(declared) if isinstance(declared, (Arithmetic, str, Mapping)) else None
+        if found is None:
+            raise KernelError(
+                f"{self.name}.arithmetic is an Arithmetic, a preset's name, a .toml file or a mapping, got {declared!r}"
+            )
+        return found
 
     def has_backward(self, call: Call) -> bool:
         """Whether it has a backward of its own or autograd."""
