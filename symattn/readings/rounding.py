@@ -187,13 +187,14 @@ class Evaluation:
                     self.refined[s.name] = known.boxes[s.name]
                     known.boxes[s.name] = bx.refined(known.boxes[s.name], smaller)
 
-    def local(self, s: Statement, operands: Mapping[str, Box]) -> Box:
-        """The box of a statement of no scan from other boxes of what it reads.
+    def local(self, s: Statement, operands: Mapping[str, Box], arithmetic: Arithmetic | None = None) -> Box:
+        """The box of a statement of no scan from other boxes of what it reads, in another arithmetic where one is given.
 
         With :func:`~symattn.readings.boxes.as_given` boxes, ``bound`` is what the statement itself adds, at the worst of all
         values that a kernel may have computed from.
         """
-        known = replace(self.known, boxes={**self.known.boxes, **operands})
+        boxes = {**self.known.boxes, **operands}
+        known = replace(self.known, boxes=boxes, arithmetic=arithmetic or self.known.arithmetic)
         with np.errstate(all="ignore"):
             return self._reading.over(known).statement(s)
 

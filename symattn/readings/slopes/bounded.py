@@ -51,6 +51,7 @@ def bounds(
     sizes: Mapping[sp.Symbol | str, int] | None = None,
     input_errors: Mapping[str, Any] | None = None,
     parts: bool = False,
+    own: bool = True,
 ) -> dict[str, Bounded]:
     """Rigorous bounds of the rounding errors of outputs: the smaller of plain propagation and the sum over slopes.
 
@@ -62,6 +63,9 @@ def bounds(
         Names of defined tensors; the outputs of the program by default.
     parts
         Whether to split the bound by its sources.
+    own
+        Whether ``own`` is to be the error of the float64 evaluation alone, for which the list is evaluated once more; without, it
+        contains what a kernel's row maxima may be off by.
 
     Returns
     -------
@@ -82,7 +86,7 @@ def bounds(
     >>> bool((found["O"].bound > 0).all()), found["O"].bound.dtype
     (True, dtype('float64'))
     """
-    return within(program, inputs, arithmetic, outputs, sizes=sizes, input_errors=input_errors)
+    return within(program, inputs, arithmetic, outputs, sizes=sizes, input_errors=input_errors, parts=parts, own=own)
 
 
 def within(
@@ -93,6 +97,8 @@ def within(
     *,
     sizes: Mapping[sp.Symbol | str, int] | None = None,
     input_errors: Mapping[str, Any] | None = None,
+    parts: bool = False,
+    own: bool = True,
     each: int = EACH,
 ) -> dict[str, Bounded]:
     """:func:`bounds` where slopes on up to ``each`` points are evaluated element by element."""
@@ -123,5 +129,5 @@ def within(
         bound = b.bound
         if n not in sharper and sweeps.worthwhile(n):
             bound = np.fmin(bound, sweeps.bound(n))
-        found[n] = Bounded(b.value, b.own, bound)
+        found[n] = Bounded(b.value, sweeps.own(n, 0.0) if own else b.own, bound, sweeps.parts(n) if parts else None)
     return found

@@ -65,9 +65,7 @@ class Enclosures:
         Up to so many points, slopes are evaluated element by element.
     """
 
-    def __init__(
-        self, plan: Plan, known: Known, whole: Mapping[str, Box], own: Callable[[str], Array], each: int = EACH
-    ) -> None:
+    def __init__(self, plan: Plan, known: Known, whole: Mapping[str, Box], own: Callable[[str], Array], each: int = EACH) -> None:
         self.plan, self.known, self.each = plan, known, each
         self.sizes = plan.sizes
         self._leaves = replace(known, boxes=_Leaves(known.boxes, whole, own))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +16,7 @@ from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box
 from symattn.readings.rounding import Evaluation
 from symattn.readings.slopes.enclosures import EACH, Enclosures
+from symattn.readings.slopes.kinds import split
 from symattn.readings.slopes.planning import Plan, Situation, plan_for
 
 __all__ = ["Sweeps"]
@@ -55,18 +57,21 @@ class Sweeps:
         """The bound of the theorem for every element of a tensor; not finite where it says nothing."""
         known, local = self.evaluation.known, self.local(out)
         plan = local.plan
-        enclosures = Enclosures(plan, known, {**known.boxes, **self.evaluation.refined}, self.own, self.each)
+        enclosures = self._enclosures(plan)
         with np.errstate(all="ignore"):
             total = np.zeros(known.boxes[out].value.shape)
             for term in plan.terms:
                 total = total + enclosures.weighed(term.monomials, local.error(term.name), term.at)
         return np.where(np.isnan(total) | ~np.isfinite(known.boxes[out].value), np.inf, total)
 
-    def own(self, name: str) -> Array:
-        """At most how far the float64 values of a tensor are from the true ones, whatever row maxima the kernel used."""
+    def own(self, name: str, small: float = SMALL) -> Array:
+        """At most how far the float64 values of a tensor are from the true ones, whatever row maxima the kernel used.
+
+        Row maxima that are off by ``small`` at most are taken as they are.
+        """
         boxes = self.evaluation.known.boxes
         reach = [float(np.max(b.own, initial=0.0)) for b in boxes.values() if b.gauge]
-        if max(reach, default=0.0) < SMALL or not self._independent(name):
+        if max(reach, default=0.0) <= small or not self._independent(name):
             return boxes[name].own
         return np.fmin(boxes[name].own, self.still[name].own)
 
@@ -91,9 +96,26 @@ class Sweeps:
         sizes = Table(self.evaluation.known.sizes)
         return Situation(self.program, sizes, self._moving(), self.opaque(), frozenset(self.evaluation.refined))
 
-    def local(self, out: str) -> Local:
+    def local(self, out: str, *, fold: bool = True) -> Local:
         """The local errors as the plan of an output hands them on."""
-        return Local(self, plan_for(self.situation(), out))
+        return Local(self, plan_for(replace(self.situation(), fold=fold), out))
+
+    def parts(self, out: str) -> dict[str, Array]:
+        """What each statement and kind of rounding contributes to the bound; no error is handed on to another statement."""
+        known, local = self.evaluation.known, self.local(out, fold=False)
+        enclosures = self._enclosures(local.plan)
+        found: dict[str, Array] = {}
+        with np.errstate(all="ignore"):
+            for term in local.plan.terms:
+                for kind, error in local.split(term.name).items():
+                    part = enclosures.weighed(term.monomials, error, term.at)
+                    name = f"{term.name}: {kind}"
+                    found[name] = found.get(name, np.zeros(known.boxes[out].value.shape)) + part
+        return {name: np.where(np.isnan(part), np.inf, part) for name, part in found.items() if np.any(part)}
+
+    def _enclosures(self, plan: Plan) -> Enclosures:
+        known = self.evaluation.known
+        return Enclosures(plan, known, {**known.boxes, **self.evaluation.refined}, self.own, self.each)
 
     def _moving(self) -> frozenset[str]:
         return frozenset(n for n, b in self.evaluation.known.boxes.items() if np.any(b.bound))
@@ -128,11 +150,24 @@ class Local:
                 self._errors[name] = self.sweeps.evaluation.local(s, self._operands(s)).bound
         return self._errors[name]
 
-    def _operands(self, s: Statement) -> Mapping[str, Box]:
+    def split(self, name: str) -> dict[str, Array]:
+        """The local error by its kinds; ``cut`` is what comes from operands that have no slope."""
+        program, sweeps = self.sweeps.program, self.sweeps
+        if name not in program:
+            return {"given": self.boxes[name].bound}
+        if name in sweeps.opaque():
+            return {"cut": self.boxes[name].bound}
+        s = program[name]
+        whole, opened = self.error(name), self._operands(s, cut=False)
+        found = split(lambda a: sweeps.evaluation.local(s, opened, a).bound, sweeps.evaluation.known.arithmetic)
+        rest = whole - sum(found.values())
+        return {"cut": np.where(rest > 0, rest, 0.0), **found} if len(opened) > len(self._operands(s)) else found
+
+    def _operands(self, s: Statement, *, cut: bool = True) -> Mapping[str, Box]:
         given = {}
         for n in {name_of(x) for x in s.reads}:
             b = self.boxes[n]
-            if b.gauge or not np.any(b.bound) or (n, s.name) in self.plan.cut:
+            if b.gauge or not np.any(b.bound) or (cut and (n, s.name) in self.plan.cut):
                 continue
             given[n] = bx.as_given(b, self.error(n) if n in self.plan.folded else 0.0)
         return given
