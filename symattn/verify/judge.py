@@ -22,6 +22,8 @@ from symattn.verify.diagnose import diagnose
 from symattn.verify.faults.fault import Situation
 from symattn.verify.files import read_tensors
 from symattn.verify.finding import Finding
+from symattn.verify.further import strength
+from symattn.verify.guard import Guard
 from symattn.verify.inputs import KINDS, Choice, Kind, Shape, cases_for, fields_for
 from symattn.verify.kernels.base import Kernel, Tensors, checked, guarded
 from symattn.verify.kernels.call import Call
@@ -152,7 +154,9 @@ def verify(
     options |= {"inputs": inputs if isinstance(inputs, str) else None}
     replay = f"{definition!r}.verify({subject.name!r}, {', '.join(f'{k}={v!r}' for k, v in options.items() if v)})"
     again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
-    return _report(subject.name, wanted, cases, warnings, replay, started, diagnose(seen, again))
+    dtype = str(seen[0].situation.dtype)
+    shown = strength(seen, wanted, dtype, seed)
+    return _report(subject.name, wanted, cases, warnings, replay, started, diagnose(seen, again), shown)
 
 
 def _again(
@@ -390,6 +394,7 @@ def _report(
     replay: str,
     started: float,
     diagnosis: tuple[Finding, ...] = (),
+    shown: Callable[[], Guard] | None = None,
 ) -> Report:
     return Report(
         kernel=name,
@@ -398,6 +403,7 @@ def _report(
         cases=tuple(cases),
         warnings=tuple(warnings),
         diagnosis=diagnosis,
+        strength=shown,
         replay=replay,
         seconds=time.perf_counter() - started,
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from symattn.formats import Exact
 from symattn.intake import Array
@@ -14,6 +15,9 @@ from symattn.verify.compare import Comparison, significant
 from symattn.verify.evidence import Evidence
 from symattn.verify.finding import Finding
 from symattn.verify.replayed import Replayed
+
+if TYPE_CHECKING:
+    from symattn.verify.guard import Guard
 
 VERDICTS = ("pass", "suspect", "inconclusive", "fail")
 """From best to worst; a report's verdict is the worst of its parts."""
@@ -178,6 +182,8 @@ class Report:
         Kernels that could not be judged here, with the reason.
     error, ended
         Of a run that ended in an error: its text, and the verdict that it comes to (``"error"`` for an internal one).
+    strength
+        What works out :attr:`guard`, when that is asked for.
     """
 
     kernel: str | None
@@ -191,6 +197,12 @@ class Report:
     seconds: float = field(default=0.0, compare=False)
     error: str | None = None
     ended: str = "fail"
+    strength: Callable[[], Guard] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def guard(self) -> Guard | None:
+        """Which known faults the run could not have shown; None for a run over all kernels, and of golden files."""
+        return None if self.strength is None else self.strength()
 
     @property
     def verdict(self) -> str:
@@ -204,10 +216,15 @@ class Report:
         return significant(max(counted, default=Fraction(0)), 5)
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """0 all right (suspect included), 1 a check failed, 3 inconclusive; strict: 1 also for suspect and known deviations."""
+        """0 all right (suspect included), 1 a check failed, 3 inconclusive.
+
+        Strict: 1 also for suspect results, for known deviations, and for a run that could not have shown a known fault.
+        """
         if self.verdict == "error":
             return 70
         if self.verdict == "fail" or (strict and (self.verdict == "suspect" or any(c.deviates for c in self.cases))):
+            return 1
+        if strict and self.guard is not None and not self.guard.holds:
             return 1
         return 3 if self.verdict == "inconclusive" else 0
 
@@ -226,6 +243,7 @@ class Report:
             "cases": [c.to_dict() for c in self.cases],
             "diagnosis": [f.to_dict() for f in self.diagnosis],
             "warnings": list(self.warnings),
+            "guard": None if self.guard is None else self.guard.to_dict(),
             "skipped": list(self.skipped),
             "replay": self.replay,
         }

@@ -11,6 +11,8 @@ from symattn.verify.finding import Finding
 from symattn.verify.report import DISPLAY, CaseReport, Report, TensorReport, short
 
 WIDTH = 80
+HIDDEN = 8
+"""How many faults that a run could not show are told of at length."""
 _COLORS = {"pass": "32", "known": "33", "suspect": "33", "inconclusive": "33", "fail": "31"}
 
 
@@ -28,9 +30,20 @@ def report_text(report: Report, *, color: bool = False) -> str:
     lines += [line for w in report.warnings for line in _wrapped(f"warning: {w}")]
     lines += [line for d in report.diagnosis for line in _finding(d)]
     lines += [line for s in report.skipped for line in _wrapped(f"not run: {s}")]
+    lines += _guard(report)
     tail = f"  ({report.seconds:.1f} s)" if report.seconds else ""
     lines += ["", f"verdict: {_painted(report.verdict, color)}{tail}", f"again:   {report.replay}"]
     return "\n".join(lines)
+
+
+def _guard(report: Report) -> list[str]:
+    """What the run tells apart, and a line for each fault that it does not."""
+    if report.guard is None or not report.guard.known:
+        return []
+    said = report.guard.warnings
+    lines = ["", *_wrapped(report.guard.line)]
+    lines += [line for w in said[:HIDDEN] for line in _wrapped(f"warning: {w}")]
+    return lines + ([f"warning: and {len(said) - HIDDEN} more, in the JSON document"] if len(said) > HIDDEN else [])
 
 
 def _one(report: Report, color: bool) -> list[str]:

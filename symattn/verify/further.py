@@ -1,0 +1,57 @@
+"""Inputs of the default pack that a run did not take: what the vacuity guard compares it with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from symattn.arithmetic import Arithmetic
+from symattn.definition import Definition
+from symattn.errors import SymattnError
+from symattn.verify.faults.fault import Situation
+from symattn.verify.guard import Guard, guard
+from symattn.verify.inputs import cases_for
+from symattn.verify.observed import Observed
+from symattn.verify.reference import Reference
+
+__all__ = ["strength"]
+
+SMALL = 30_000
+"""Pairs of queries and keys times width of the inputs that are taken: the long ones show nothing by their length alone here."""
+
+
+def strength(seen: Sequence[Observed], definition: Definition, dtype: str, seed: int) -> Callable[[], Guard] | None:
+    """The guard of a run, worked out when it is asked for and kept.
+
+    Parameters
+    ----------
+    seen
+        What was judged; None comes back where it is nothing.
+    definition, dtype, seed
+        Of the run.
+    """
+    if not seen:
+        return None
+    arithmetic, taken = seen[0].situation.arithmetic, {o.case for o in seen}
+
+    @cache
+    def further() -> tuple[Situation, ...]:
+        return tuple(_others(definition, dtype, seed, arithmetic, taken))
+
+    return cache(lambda: guard(seen, further=further))
+
+
+def _others(definition: Definition, dtype: str, seed: int, arithmetic: Arithmetic, taken: set[str]) -> list[Situation]:
+    try:
+        packed = cases_for(definition, dtype, seed)
+    except SymattnError:
+        return []
+    found = []
+    for name, fields in packed.items():
+        if name in taken or name == "poison" or max(a.size for a in fields.values()) > SMALL:
+            continue
+        try:
+            found.append(Situation(Reference(definition, fields), arithmetic, None, "grad_lse" in fields))
+        except SymattnError:
+            continue
+    return found
