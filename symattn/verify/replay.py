@@ -194,7 +194,7 @@ class Replay:
     def _rule(self, c: Cast, a: Arithmetic) -> tuple[_Rule, str]:
         """How a tensor is rounded, and the format that holds it then."""
         weights = self._declared(replace(a, tile=None))[c.name].nonneg
-        target, scale = (a.probability, a.probability_scale) if weights else (a.gradient, 1.0)
+        target, scale = (a.probability, a.probability_scale) if weights else (a.gradient, a.gradient_scale)
         rule = _Rule(target, scale, weights and "probability" in a.truncate, a.probability_overflow == "saturate")
         return rule, target if scale == 1 and target is not None else a.accumulate
 
