@@ -181,7 +181,7 @@ def _differ(a: Explanation, b: Explanation, o: Observed) -> bool:
 
 def _pattern(cases: Sequence[Observed], again: Callable[[str, Shape], bool] | None) -> Finding:
     """What can be said where nothing in the catalogue explains the kernel."""
-    o = min((o for o in cases if o.failing), key=lambda o: (share(o), o.work))
+    o = min((o for o in cases if o.failing), key=lambda o: round(2 * share(o)))
     seen = patterns(o)
     lines = ["no fault of the catalogue, and no pair that was tried, explains every element", f"  in case {o.case}:"]
     lines += [f"  {line}" for line in seen]

@@ -25,12 +25,12 @@ class Hypothesis:
     fault: Fault | None
     label: str = ""
 
-    def on(self, situation: Situation) -> Alternative | None:
-        """What it means on an input; the definition's own where the fault makes no difference there, None where it cannot be."""
+    def on(self, situation: Situation) -> Alternative:
+        """What it means on an input; what the definition says where the fault, meant so, makes no difference there."""
         if self.fault is None:
             return SAME
         found = {a.label: a for a in _alternatives(self.fault, situation)}
-        return found.get(self.label, SAME if not found else None)
+        return found.get(self.label, SAME)
 
 
 def _alternatives(fault: Fault, situation: Situation) -> tuple[Alternative, ...]:

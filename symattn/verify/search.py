@@ -14,7 +14,7 @@ from symattn.verify.explaining import Hypothesis, convincing, explains, hypothes
 from symattn.verify.faults.fault import SAME, Alternative, Edit, Fault
 from symattn.verify.observed import Observed
 
-EVALUATIONS = 400
+EVALUATIONS = 150
 """Lists that are evaluated for pairs."""
 DERIVED = 24
 """Other programs whose gradients are derived."""
@@ -102,8 +102,8 @@ class Search:
         tensors, scored = o.part(False), []
         for h in singles:
             a = h.on(o.situation)
-            found = None if a is None else predicted(o, a, False)
-            if a is not None and found is not None and composable(a):
+            found = predicted(o, a, False)
+            if found is not None and composable(a):
                 scored.append((misses(tensors, found), h))
         ranked = [h for _, h in sorted(scored, key=lambda x: x[0])]
         left = self.budget
@@ -140,14 +140,11 @@ class Search:
         """A fault of the forward that only the backward has."""
         o, found = self.smallest(True), []
         for h in hypotheses([f for f in self.faults if not f.backward_only], o.situation):
-            a = h.on(o.situation)
-            if a is None or not self._affordable(a, o):
-                continue
-            if self.holds(lambda at, h=h: h.on(at.situation), True):
+            if self._affordable(h.on(o.situation)) and self.holds(lambda at, h=h: h.on(at.situation), True):
                 found.append(Explanation(forward, (h,)))
         return found
 
-    def _affordable(self, a: Alternative, o: Observed) -> bool:
+    def _affordable(self, a: Alternative) -> bool:
         """Whether its gradient needs no derivation, or one is left."""
         if a.values is not None or a.compute is not None or (a.definition is None and a.program is None):
             return True
@@ -172,8 +169,7 @@ def together(parts: Iterable[Hypothesis], o: Observed) -> Alternative | None:
     """Several hypotheses at once on a case; None where they cannot be combined."""
     result = SAME
     for h in parts:
-        a = h.on(o.situation)
-        both = None if a is None else combined(result, a)
+        both = combined(result, h.on(o.situation))
         if both is None:
             return None
         result = both

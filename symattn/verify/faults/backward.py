@@ -397,15 +397,19 @@ def _tail(names: tuple[str, ...], axis: int) -> Rewrite:
     def rewrite(s: Situation) -> Iterator[Alternative]:
         if not s.has_gradient or not starts_from_qkv(s):
             return
-        count, seen = s.fields[names[0].removeprefix("grad_")].shape[axis], set()
-        for kept in (count - 1, *(count // t * t for t in (16, 32, 64, 128))):
-            if 0 < kept < count and kept not in seen:
-                seen.add(kept)
-                yield Alternative(
-                    f"from {kept} on", after=zeroed(names, lambda shape, k=kept: (slice(None),) * axis + (slice(k, None),))
-                )
+        count = s.fields[names[0].removeprefix("grad_")].shape[axis]
+        for label, kept in ends(count):
+            at = (*(slice(None),) * axis, slice(kept, None))
+            yield Alternative(label, after=zeroed(names, lambda shape, at=at: at))
 
     return rewrite
+
+
+def ends(count: int) -> Iterator[tuple[str, int]]:
+    """Where a loop over tiles may end too early: what is left out, and how many are kept."""
+    for label, kept in (("the last one", count - 1), *((f"beyond tiles of {t}", count // t * t) for t in (16, 32, 64, 128))):
+        if 0 < kept < count:
+            yield label, kept
 
 
 def _some_keys(which: Callable[[Statement], bool], letter: sp.Symbol, bound: Callable[[Situation], int]) -> Rewrite:
@@ -415,10 +419,9 @@ def _some_keys(which: Callable[[Statement], bool], letter: sp.Symbol, bound: Cal
         count = bound(s)
         if not s.has_gradient or count < 2:
             return
-        for kept in dict.fromkeys((count - 1, *(count // t * t for t in (16, 32, 64, 128)))):
-            if 0 < kept < count:
-                edit = changed(lambda x, k=kept: replace(x, where=sp.And(x.where, sp.Lt(letter, k))), when=which)
-                yield Alternative(f"below {kept}", gradient=edit)
+        for label, kept in ends(count):
+            edit = changed(lambda x, k=kept: replace(x, where=sp.And(x.where, sp.Lt(letter, k))), when=which)
+            yield Alternative(label, gradient=edit)
 
     return rewrite
 

@@ -43,8 +43,7 @@ def _accumulator(s: Situation) -> Iterator[tuple[str, Machine]]:
     """The output rounded after every key, weights normalised before or after; and after every tile."""
     for f in narrower(s, s.arithmetic.accumulate, SIXTEEN):
         yield f"{f} after every key, weights normalised", plain(s, normalised=True, rounded={"term": f} | _weights(s))
-    for label, machine in in_tiles("term", lambda s: s.arithmetic.accumulate)(s):
-        yield f"{label}, after every key", machine
+        yield f"{f} after every key", plain(s, tile=64, rounded={"term": f} | _weights(s))
     for label, machine in in_tiles("partial", lambda s: s.arithmetic.accumulate)(s):
         yield f"{label}, once a tile", machine
 

@@ -32,6 +32,12 @@ RESULT = 4
 """Unit roundoffs of the result that are allowed beside the declared bound."""
 SLACK = 4
 """Unit roundoffs of a 16-bit buffer, relative to the size of what was added up in it, that hang on the order of sums."""
+BUFFERS = frozenset({"term", "partial", "weight", "grad_query", "grad_key"})
+"""Steps whose roundings come again and again in a buffer, or have a bound of their own."""
+SUM = 32
+"""Unit roundoffs of the sums, relative to the size of what is added up, that a wrong row may be off by."""
+FAR = 2e4
+"""Scores up to which their own rounding, relative to their size, is allowed for in a wrong row."""
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 Machines = Callable[[Situation], Iterator[tuple[str, Machine]]]
@@ -152,8 +158,8 @@ class _Computed:
         return found
 
     def _outputs(self) -> Predictions:
-        e, size = Emulation(self.situation), self._size()
-        return self._predictions(lambda m: e.outputs(m), correct(self.situation, backward=False), size)
+        e = Emulation(self.situation)
+        return self._predictions(e.outputs, correct(self.situation, backward=False), self._size())
 
     def _gradients(self) -> Predictions:
         e, s = Emulation(self.situation), self.situation
@@ -176,16 +182,27 @@ class _Computed:
                 if name not in base:
                     continue
                 unit = float(formats.get(a.lse if name == "lse" else a.output).unit_roundoff)
-                reach = base[name].reach + RESULT * unit * np.abs(value)
+                reach = base[name].reach + RESULT * unit * np.abs(np.nan_to_num(value, posinf=0, neginf=0))
                 for other in moved:
                     change = np.abs(other[name] - value)
                     reach = reach + np.where(np.isfinite(change), change, 0.0)
-                reach = reach + self._order(name, value, size)
-                found[name] = Prediction(value, reach)
+                found[name] = Prediction(value, reach + self._order(name, value, size))
+        if "out" in found and "out" in size:
+            found["out"] = replace(found["out"], reach=found["out"].reach + self._sums(size["out"], values.get("lse")))
         return found
 
+    def _sums(self, size: Array, lse: Array | None) -> Array:
+        """What the sums of a row that is wrong may be off by: they are not those that the declared bound is about."""
+        a = self.situation.arithmetic
+        unit = float(formats.get(a.accumulate).unit_roundoff)
+        high = 0.0 if lse is None else np.abs(np.nan_to_num(lse, posinf=0, neginf=0))[..., None]
+        relative = unit * (SUM + RESULT * np.where(high < FAR, high, 0.0))
+        if a.probability is not None:
+            relative = relative + 2 * float(formats.get(a.probability).unit_roundoff)
+        return np.nan_to_num(size * relative, posinf=0)
+
     def _nudges(self) -> tuple[float, ...]:
-        if not self.machine.rounded:
+        if set(self.machine.rounded) <= BUFFERS:  # what is allowed for the order of sums covers ties
             return ()
         error = ERRORS * float(formats.get(self.situation.arithmetic.compute).unit_roundoff)
         return error, -error
@@ -206,12 +223,11 @@ class _Computed:
         return SLACK * unit * full
 
     def _size(self) -> dict[str, Array]:
-        """The sum of the sizes of what the output is a sum of."""
-        if not {"term", "partial"} & set(self.machine.rounded):
-            return {}
+        """The sizes of what the output is a sum of, added up."""
         e, c = Emulation(self.situation), self.situation.reference.call
         value = np.abs(c.value.astype(np.float64))
-        out, _ = emulated_forward.forward(c.query, c.key, value, replace(e.setting, empty_row="zero"), plain(self.situation))
+        machine = replace(self.machine, rounded={}, empty=None if self.machine.empty == "nan" else self.machine.empty)
+        out, _ = emulated_forward.forward(c.query, c.key, value, replace(e.setting, empty_row="zero"), machine)
         return {"out": out}
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import numpy as np
 import sympy as sp
 
 from symattn.indexed import all_reads, conjuncts, name_of, size, tensor
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Fault, Situation
+from symattn.verify.faults.heads import places, starts_from_qkv
 from symattn.verify.faults.structure import (
     I,
     J,
@@ -21,7 +23,9 @@ from symattn.verify.faults.structure import (
     softmax_of,
     with_conditions,
 )
+from symattn.verify.pack.laws import unread
 
+Rewrite = Callable[[Situation], Iterator[Alternative]]
 _M = size("m")
 TILES = (16, 32, 64, 128, 256, 512)
 """Tiles of keys that kernels use."""
@@ -85,7 +89,9 @@ def _scored(s: Situation) -> tuple[Softmax, str] | None:
 
 def _no_effect(s: Situation) -> Iterator[Alternative]:
     if (found := _scored(s)) is not None:
-        yield Alternative(program=unmasked(s.program, found[1], lambda z: z - sp.Rational(1, 10**9)))
+        small = sp.Rational(1, 10**9)
+        yield Alternative(program=unmasked(s.program, found[1], lambda z: z - small))
+        yield Alternative("in place of the score", program=unmasked(s.program, found[1], lambda _: -small))
 
 
 def _after_softmax(s: Situation) -> Iterator[Alternative]:
@@ -125,15 +131,12 @@ def _padding(s: Situation) -> Iterator[Alternative]:
         return
     if any(causal_like(c) for c in conjuncts(pairs_condition(s.program))):
         return
-    m, seen = s.sizes.get("M", 0), set()
-    divisor = s.program[found.divisor]
-    for count, label in ((1, "one"), *((-m % tile, f"tile {tile}") for tile in TILES)):
-        if count and count not in seen:
-            seen.add(count)
-            yield Alternative(
-                f"{label}: {count} key{'s' * (count > 1)}" if label != "one" else "one key",
-                program=_padded(s.program, divisor, found, count),
-            )
+    m, divisor = s.sizes.get("M", 0), s.program[found.divisor]
+    for count in (1, 2, 3):
+        yield Alternative(f"{count} key{'s' * (count > 1)}", program=_padded(s.program, divisor, found, count))
+    for tile in (4, 8, *TILES):
+        if m % tile:
+            yield Alternative(f"tile {tile}", program=_padded(s.program, divisor, found, -m % tile))
 
 
 def _padded(program: Program, divisor: Statement, found: Softmax, count: int) -> Program:
@@ -196,24 +199,39 @@ def _normaliser_alone(s: Situation) -> Iterator[Alternative]:
         yield Alternative(f"{label} is missing in the average", program=s.program.with_statements(changed))
 
 
+def loaded(rewrite: Rewrite) -> Rewrite:
+    """The same, and the same in a kernel that never loads keys which no query sees: they are read as 0."""
+
+    def both(s: Situation) -> Iterator[Alternative]:
+        for a in rewrite(s):
+            yield a
+            if starts_from_qkv(s):
+                gone = unread(s.reference.call)[..., None]
+                reads = {n: np.where(gone, -1, places(s.fields[n])) for n in ("key", "value")}
+                label = " ".join(x for x in (a.label, "(keys that no query sees read as 0)") if x)
+                yield replace(a, label=label, reads=reads)
+
+    return both
+
+
 _LEAK = "where the mask is applied: before the softmax, as -inf"
 ROWS = (
     Fault(
         "F21", "softcap after the mask: masked keys keep the score -cap", "mathematics", "cap*tanh((s + mask)/cap)",
-        "cap*tanh(s/cap) + mask", _softcap_after_mask, threads=("onnx#7865", "flash-attention#1025", "emx-onnx-cgen#731"),
+        "cap*tanh(s/cap) + mask", loaded(_softcap_after_mask), threads=("onnx#7865", "flash-attention#1025", "emx-onnx-cgen#731"),
         look="the order of softcap and mask", shows="a mask, and a cap that exp(-cap) is not lost for", blind="cap >= 17 in float32",
         convention="softcap",
     ),
     Fault(
         "F26", "mask after the softmax: rows sum to less than 1", "mathematics", "softmax(s) where keep", "softmax(s + mask)",
-        _after_softmax, threads=("pytorch-image-models#2236",), look=_LEAK, shows="a mask", blind="no mask",
+        loaded(_after_softmax), threads=("pytorch-image-models#2236",), look=_LEAK, shows="a mask", blind="no mask",
     ),
     Fault(
         "F28", "mask without effect (-1e-9 for -1e9)", "mathematics", "s - 1e-9", "s - infinity", _no_effect,
         threads=("RibonanzaNet#5",), look="the constant that stands for -infinity", shows="a mask",
     ),
     Fault(
-        "F29", "masked scores become 0 instead of -infinity", "mathematics", "s*keep", "s where keep", _zero_scores, look=_LEAK,
+        "F29", "masked scores become 0 instead of -infinity", "mathematics", "s*keep", "s where keep", loaded(_zero_scores), look=_LEAK,
         shows="a mask",
     ),
     Fault(

@@ -80,10 +80,8 @@ def _channels(s: Situation) -> Iterator[Alternative]:
     d, name = s.sizes.get("D", 0), "R"
     if name not in s.program or _C not in s.program[name].over:
         return
-    seen: set[int] = set()
-    for label, kept in (("the last one left out", d - 1), *((f"a multiple of {k}", d // k * k) for k in (2, 4, 8, 16))):
-        if 0 < kept < d and kept not in seen:
-            seen.add(kept)
+    for label, kept in (("the last one left out", d - 1), *((f"beyond a multiple of {k}", d // k * k) for k in (2, 4, 8, 16))):
+        if 0 < kept < d:
             changed = [replace(x, where=sp.And(x.where, sp.Lt(_C, kept))) if x.name == name else x for x in s.program]
             yield Alternative(label, program=s.program.with_statements(changed))
     if d > 1:
@@ -119,11 +117,9 @@ def _unwritten(s: Situation) -> Iterator[Alternative]:
                 f"rows beyond tiles of {tile}",
                 after=zeroed(("out",), lambda shape, t=tile: (..., slice(n // t * t, n), slice(None))),
             )
-    seen = set()
-    for kept in (dv - 1, *(dv // k * k for k in (2, 4, 8, 16))):
-        if 0 < kept < dv and kept not in seen:
-            seen.add(kept)
-            yield Alternative(f"channels from {kept} on", after=zeroed(("out",), lambda shape, k=kept: (..., slice(k, dv))))
+    for label, kept in (("the last channel", dv - 1), *((f"channels beyond a multiple of {k}", dv // k * k) for k in (2, 4, 8, 16))):
+        if 0 < kept < dv:
+            yield Alternative(label, after=zeroed(("out",), lambda shape, k=kept: (..., slice(k, dv))))
 
 
 def _written_elsewhere(s: Situation) -> Iterator[Alternative]:

@@ -19,10 +19,18 @@ Rewrite = Callable[[Situation], Iterator[Alternative]]
 def rescaled(s: Situation, scale: sp.Expr, label: str = "") -> Iterator[Alternative]:
     """The scale replaced: in the lists where they have one, in the definition where it has none because it is 1."""
     if "scale" in s.program:
-        if not s.program["scale"].expr.equals(scale):
+        if not same_number(s.program["scale"].expr, scale):
             yield Alternative(label, edit=with_expr({"scale"}, lambda _: scale))
     elif "R" in s.program and s.definition.form == "softmax" and scale != 1:
         yield Alternative(label, definition=s.definition.replace(scale=scale))
+
+
+def same_number(a: sp.Expr, b: sp.Expr) -> bool:
+    """Whether two expressions in sizes and parameters have the same value; tried at numbers, which is much faster than proved."""
+    names = sorted(a.free_symbols | b.free_symbols, key=str)
+    at = {x: sp.Float(k + 3) + sp.Float("0.17") * k for k, x in enumerate(names)}
+    difference = (a - b).xreplace(at)
+    return not difference.free_symbols and bool(abs(difference.evalf(20)) < sp.Float("1e-12"))
 
 
 def _own(s: Situation) -> sp.Expr:
@@ -39,12 +47,13 @@ def _usual(s: Situation) -> Iterator[Alternative]:
 
 
 def _padded(s: Situation) -> Iterator[Alternative]:
-    d, seen = s.sizes.get("D", 0), set()
+    d = s.sizes.get("D", 0)
     for multiple in (8, 16, 32, 64, 128):
-        wide = -(-d // multiple) * multiple
-        if wide != d and wide not in seen:
-            seen.add(wide)
-            yield from rescaled(s, 1 / sp.sqrt(sp.Integer(wide)), f"{wide} for {d}")
+        if d % multiple:
+            yield from rescaled(s, 1 / sp.sqrt(sp.Integer(-(-d // multiple) * multiple)), f"a multiple of {multiple}")
+    for more in (1, -1):
+        if d + more > 0:
+            yield from rescaled(s, 1 / sp.sqrt(sp.Integer(d + more)), f"d {'+' if more > 0 else '-'} 1")
 
 
 def _factors(factors: dict[str, sp.Expr]) -> Rewrite:
@@ -155,7 +164,7 @@ ROWS = (
         look="sqrt(d_model) where sqrt(d_head) is meant", blind="H = 1; H = d cannot be told from 1/d", convention="scale",
     ),
     Fault(
-        "F08", "scale of a padded width", "convention", "q.k/sqrt(d rounded up)", "q.k/sqrt(d)", _padded,
+        "F08", "scale of another width, padded or off by one", "convention", "q.k/sqrt(d rounded up)", "q.k/sqrt(d)", _padded,
         threads=("ipex-llm#12619",), look="the width after padding where the given one is meant", blind="d is a multiple of the tile",
         convention="scale",
     ),
