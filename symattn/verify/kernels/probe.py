@@ -220,7 +220,8 @@ def tile(p: Probe) -> Line:
         return Line("tile", None, "not to be seen: no weights that are rounded before they are divided")
     # far from where the rounding turns, and from 0: an exponential with an error of 1e-4 changes neither
     steps = np.arange(0.25, 6, 0.0625)
-    part = np.abs(np.exp(-steps) - p.rounded(np.exp(-steps))) / np.exp(-steps) / p.unit
+    e = np.exp(-steps)
+    part = np.abs(e - p.rounded(e)) / (p.unit * 2 ** np.floor(np.log2(e)))
     x = float(steps[np.argmin(np.abs(part - 0.55))])
     left = np.exp(-x) - float(p.rounded(np.exp(-x)))
 
