@@ -44,7 +44,8 @@ def command(
 
     What a kernel makes of them is judged by symattn verify --golden DIR --outputs DIR2.
 
-    Exit codes: 0 written, 2 usage, 3 some result has no single nearest number at any precision, 4 a folder that cannot be used.
+    Exit codes: 0 written, 2 usage, 3 some result has no single nearest number in a format that was asked for, whatever the
+    precision, 4 a folder that cannot be used.
     """
     from symattn.verify.golden.writing import Request, write_golden
     from symattn.verify.inputs import Choice

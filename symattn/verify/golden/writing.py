@@ -69,7 +69,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: names of cases, the number of files, and per case the undecided elements."""
+    """What was written: names of cases, the number of files, and how many elements of a case are undecided in an asked format."""
 
     cases: tuple[str, ...]
     files: int
@@ -98,7 +98,8 @@ def write_golden(request: Request, folder: str | Path, progress: Callable[[str],
     definition = request.definition.core
     require_values(definition)
     out = _Folder(_prepared(folder))
-    further = tuple(dict.fromkeys(formats.get(f).name for f in (*request.rounded_to, WIDEST)))
+    asked = {formats.get(f).name for f in request.rounded_to}
+    further = tuple(dict.fromkeys((*sorted(asked), WIDEST)))
     entries: list[dict[str, Any]] = []
     declared: dict[str, Any] = {}
     conventions: dict[str, str] = {}
@@ -129,7 +130,7 @@ def write_golden(request: Request, folder: str | Path, progress: Callable[[str],
         "cases": entries,
     }
     out.write(manifest.NAME, manifest.dumped(whole).encode("utf-8"))
-    undecided = {e["name"]: n for e in entries if (n := sum(len(v) for v in e["undecided"].values()))}
+    undecided = {e["name"]: n for e in entries if (n := _open_and_asked(e, asked))}
     return Written(tuple(e["name"] for e in entries), out.count, undecided)
 
 
@@ -236,6 +237,12 @@ def _open(e: Enclosure, format: str) -> list[tuple[int, ...]]:
     if straddling(e, format) is None:
         return []
     return [at for at in np.ndindex(*e.shape) if straddling(e[at], format) is not None]
+
+
+def _open_and_asked(entry: Mapping[str, Any], asked: set[str]) -> int:
+    """How many elements are undecided in a format that was asked for; float64 is always there, as the centre of bounds."""
+    own = {t["dtype"] for t in entry["tensors"] if t["role"] == "result" and "." not in t["name"]}
+    return sum(f in asked | own for found in entry["undecided"].values() for f, _ in found)
 
 
 def _evidence(ref: Reference, results: Mapping[str, Array], rule: Arithmetic, backward: bool) -> dict[str, Evidence]:
