@@ -278,15 +278,15 @@ def scale_of(p: Probe) -> Line:
     if p.dtype in ("float64", "float32"):
         return Line("scale_before", None, f"assumed: not told apart in {p.dtype}")
     s, q = 0.71, np.unique(p.rounded(np.linspace(4.01, 6.9, 60)))
-    query, key = _filled(-q, np.stack([np.zeros(WIDTH), _first(np.full(1, 1.1875))[0]]))
+    query, key = _filled(q, np.stack([np.zeros(WIDTH), _first(np.full(1, 1.1875))[0]]))
     out, lse = p(query, key, np.eye(len(key), WIDTH), scale="71/100")
     k, root = 1.1875, np.sqrt(s)
     seen = np.log(out[:, 1] / out[:, 0]) if lse is None else np.log(np.expm1(lse))
     models = {
-        "after the product": (0, -q * k * s),
-        "on the queries": (1, -p.rounded(q * s) * k),
-        "on the keys": (1, -q * p.rounded(k * s)),
-        "on both, its root": (2, -p.rounded(q * root) * p.rounded(k * root)),
+        "after the product": (0, q * k * s),
+        "on the queries": (1, p.rounded(q * s) * k),
+        "on the keys": (1, q * p.rounded(k * s)),
+        "on both, its root": (2, p.rounded(q * root) * p.rounded(k * root)),
     }
     error = {name: float(np.std(seen - x)) for name, (_, x) in models.items()}  # exp(0) may be off by a constant
     best = min(error, key=lambda name: error[name])
