@@ -32,6 +32,7 @@ from symattn.verify import programs
 from symattn.verify.apriori import apriori
 from symattn.verify.aprioriparts import Reach
 from symattn.verify.inputs import KINDS, Kind, Shape, fields_for
+from symattn.verify.judge import require_values
 
 MOST = 2**23
 """The most scores, H N M, that are looked at."""
@@ -174,6 +175,7 @@ def tolerances(
             "number of queries unless a mask does: give fewer"
         )
     core = definition.core
+    require_values(core)
     fields = fields_for(core, Shape(1, s.h, s.hkv, s.n, s.m, s.d, s.dv), formats.get(a.input).storage, seed, _kind(law))
     fields = {k: _on_grid(x, a) for k, x in fields.items() if not k.startswith("grad_")}
     bound = bind(core, fields)
