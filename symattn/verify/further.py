@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from symattn.arithmetic import Arithmetic
 from symattn.definition import Definition
 from symattn.errors import SymattnError
 from symattn.verify.faults.fault import Situation
@@ -32,16 +31,16 @@ def strength(seen: Sequence[Observed], definition: Definition, dtype: str, seed:
     """
     if not seen:
         return None
-    arithmetic, taken = seen[0].situation.arithmetic, {o.case for o in seen}
+    first, taken = seen[0].situation, {o.case for o in seen}
 
     @cache
     def further() -> tuple[Situation, ...]:
-        return tuple(_others(definition, dtype, seed, arithmetic, taken))
+        return tuple(_others(definition, dtype, seed, first, taken))
 
     return cache(lambda: guard(seen, further=further))
 
 
-def _others(definition: Definition, dtype: str, seed: int, arithmetic: Arithmetic, taken: set[str]) -> list[Situation]:
+def _others(definition: Definition, dtype: str, seed: int, like: Situation, taken: set[str]) -> list[Situation]:
     try:
         packed = cases_for(definition, dtype, seed)
     except SymattnError:
@@ -51,7 +50,7 @@ def _others(definition: Definition, dtype: str, seed: int, arithmetic: Arithmeti
         if name in taken or name == "poison" or max(a.size for a in fields.values()) > SMALL:
             continue
         try:
-            found.append(Situation(Reference(definition, fields), arithmetic, None, "grad_lse" in fields))
+            found.append(Situation(Reference(definition, fields), like.arithmetic, None, like.with_lse))
         except SymattnError:
             continue
     return found

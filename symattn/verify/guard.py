@@ -9,14 +9,13 @@ every input is *hidden*. The comparison is of predictions in float64 with rigoro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symattn.errors import SymattnError
-from symattn.intake import Array
 from symattn.verify.faults.catalogue import CATALOGUE
 from symattn.verify.faults.fault import SAME, Alternative, Fault, Prediction, Predictions, Situation
 from symattn.verify.faults.predict import predictions
@@ -26,6 +25,8 @@ __all__ = ["Guard", "Hidden", "guard", "separation", "vacuous"]
 
 WORK = 40_000_000
 """Pairs of queries and keys times width that predictions may cost altogether; inputs beyond it are left out."""
+NOTHING = 1e-6
+"""A separation below which nothing moves but by the rounding of the predictions."""
 
 
 @dataclass(frozen=True)
@@ -131,18 +132,20 @@ def guard(
     work
         How much predictions may cost: see :data:`WORK`.
     """
-    gradient = any(o.part(True) for o in seen)
+    judged = frozenset(n for o in seen for n in o.judged)
+    gradient = any(n.startswith("grad_") for n in judged)
     rows = [f for f in (CATALOGUE.values() if faults is None else faults) if not f.id.startswith("C")]
     ordered = sorted(seen, key=lambda o: o.work)
     known, hidden = [], []
-    for fault in (f for f in rows if gradient or not f.backward_only):
-        best, work = _nearest(fault, ordered, work)
-        if best is None or (best.ratio == 0 and not _moves(fault, further(), gradient)):
-            continue
-        known.append(fault.id)
-        if best.ratio <= 1:
-            hidden.append(best)
-    return Guard(tuple(known), tuple(hidden), tuple(o.case for o in seen if vacuous(o)))
+    with np.errstate(all="ignore"):  # faults overflow where that is what they are about
+        for fault in (f for f in rows if gradient or not f.backward_only):
+            best, work = _nearest(fault, ordered, work)
+            if best is None or (best.ratio < NOTHING and not _moves(fault, further(), judged)):
+                continue
+            known.append(fault.id)
+            if best.ratio <= 1:
+                hidden.append(best)
+        return Guard(tuple(known), tuple(hidden), tuple(o.case for o in seen if vacuous(o)))
 
 
 def _nearest(fault: Fault, seen: Sequence[Observed], work: int) -> tuple[Hidden | None, int]:
@@ -155,22 +158,24 @@ def _nearest(fault: Fault, seen: Sequence[Observed], work: int) -> tuple[Hidden 
             work -= o.work
             ratio, tensor = _told(o, a, fault)
             if best is None or ratio > best.ratio:
-                best = Hidden(fault.id, fault.title, fault.blind, ratio, o.case if ratio else "", tensor)
+                best = Hidden(fault.id, fault.title, fault.blind, ratio, o.case if ratio >= NOTHING else "", tensor)
             if ratio > 1:
                 return best, work
     return best, work
 
 
-def _moves(fault: Fault, situations: Sequence[Situation], gradient: bool) -> bool:
-    """Whether a fault changes any number on some inputs."""
+def _moves(fault: Fault, situations: Sequence[Situation], judged: frozenset[str]) -> bool:
+    """Whether a fault changes any number of some tensors on some inputs."""
     for s in situations:
         for a in _alternatives(fault, s):
-            for back in {fault.backward_only, gradient}:
+            for back in sorted({n.startswith("grad_") for n in judged}):
+                if fault.backward_only and not back:
+                    continue
                 try:
                     right, other = (predictions(s, x, forward=not back, backward=back) for x in (SAME, a))
                 except SymattnError:
                     continue
-                if any(not np.array_equal(right[n].value, other[n].value, equal_nan=True) for n in right if n in other):
+                if _apart(right, other, judged)[0] >= NOTHING:
                     return True
     return False
 
@@ -199,7 +204,7 @@ def _told(o: Observed, a: Alternative, fault: Fault) -> tuple[float, str]:
     return best
 
 
-def _apart(right: Predictions, other: Predictions, names: Mapping[str, Array]) -> tuple[float, str]:
+def _apart(right: Predictions, other: Predictions, names: Iterable[str]) -> tuple[float, str]:
     return max(((separation(right[n], other[n]), n) for n in names if n in right and n in other), default=(0.0, ""))
 
 

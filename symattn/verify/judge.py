@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from symattn import arithmetic as arithmetics
 from symattn import formats
 from symattn.arithmetic import Arithmetic, declaration
@@ -25,13 +23,16 @@ from symattn.verify.finding import Finding
 from symattn.verify.further import strength
 from symattn.verify.guard import Guard
 from symattn.verify.inputs import KINDS, Choice, Kind, Shape, cases_for, fields_for
-from symattn.verify.kernels.base import Kernel, Tensors, checked, guarded
+from symattn.verify.kernels.base import Kernel, Tensors
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.registry import resolve
 from symattn.verify.kernels.user import OUTPUTS
 from symattn.verify.observed import Observed
+from symattn.verify.properties.check import properties_of
+from symattn.verify.properties.finding import PropertyReport
 from symattn.verify.reference import Reference, check_inputs, judge_backward, judge_forward, usable
 from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
+from symattn.verify.running import gradients_of, outputs_of
 from symattn.verify.savefile import cases_in
 from symattn.verify.userinputs import own_inputs
 
@@ -156,7 +157,7 @@ def verify(
     again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
     dtype = str(seen[0].situation.dtype)
     shown = strength(seen, wanted, dtype, seed)
-    return _report(subject.name, wanted, cases, warnings, replay, started, diagnose(seen, again), shown)
+    return _report(subject.name, cases, warnings, replay, started, diagnose(seen, again), shown, properties_of(subject, seen))
 
 
 def _again(
@@ -226,7 +227,7 @@ def verify_recorded(
         warnings += [f"{name} holds {k!r}, which is not judged" for k in sorted(set(part) - set(inputs) - set(outputs))]
     warnings += remarks(cases, definition, backward=True)
     replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"
-    return _report(name, wanted, cases, warnings, replay, started, diagnose(seen))
+    return _report(name, cases, warnings, replay, started, diagnose(seen), strength(seen, wanted, cases[0].dtype, 0))
 
 
 def _recorded(tensors: Tensors, definition: Definition, name: str) -> tuple[Definition, Tensors, Tensors]:
@@ -289,16 +290,12 @@ def run_case(
     call = ref.call
     declared = arithmetic or kernel.arithmetic(call)
     check_inputs(declared, call, by_value=isinstance(kernel, Recorded))
-    out = guarded(kernel.name, lambda: kernel.forward(_copied(call)))
-    shapes = ref.shapes()
-    if {"query", "key", "value"} <= set(call.sources):
-        shapes.setdefault("lse", call.query.shape[:3])  # a kernel may give it where the definition does not
-    outputs = checked(kernel.name, out, shapes, {"out": _output_dtype(declared, call)})
+    outputs = outputs_of(kernel, call, ref.shapes(), declared)
     judged = {k: a for k, a in outputs.items() if k in ref.shapes()}
     tensors = judge_forward(ref, judged, declared)
     saved, with_lse = None, False
     if backward:
-        grads, saved, with_lse = _gradients(kernel, ref, outputs, declared)
+        grads, saved, with_lse = gradients_of(kernel, call, outputs, declared, partial=isinstance(kernel, Recorded))
         tensors += judge_backward(ref, grads, declared, saved=saved, with_lse=with_lse)
         judged |= grads
     reports = tuple(_marked(kernel, call, t, name) for t in tensors)
@@ -316,45 +313,6 @@ def run_case(
         tensors=reports,
         inputs=dict(call.fields) if ref.keep else None,
     )
-
-
-def _gradients(kernel: Kernel, ref: Reference, outputs: Tensors, declared: Arithmetic) -> tuple[Tensors, Tensors | None, bool]:
-    """A kernel's gradients, what they started from where that was saved, and whether they use the gradient of the LSE."""
-    call = ref.call
-    given = {"grad_out": call.fields["grad_out"]}
-    takes = kernel.takes(call, outputs)
-    pool = {**outputs, **{k: call.fields[k] for k in ("grad_lse",) if k in call.fields}}
-    given |= {k: pool[k] for k in takes if k in pool}
-    raw = guarded(kernel.name, lambda: kernel.backward(_copied(call), {k: a.copy() for k, a in given.items()}))
-    inputs = {f"grad_{k}": a for k, a in call.fields.items() if not k.startswith("grad_")}
-    raw = {k: _reshaped(a, inputs[k].shape) if k in inputs else a for k, a in raw.items()}
-    dtype = _output_dtype(declared, call)
-    wanted = [f"grad_{n}" for n in call.sources if call.fields[n].dtype.kind not in "biu"]
-    grads = checked(kernel.name, raw, {k: a.shape for k, a in inputs.items()}, dict.fromkeys(wanted, dtype))
-    absent = [k for k in wanted if k not in grads]
-    if absent and not isinstance(kernel, Recorded):
-        raise KernelError(f"{kernel.name}: its backward gave no {', '.join(absent)}")
-    return grads, outputs if {"out", "lse"} <= takes else None, "grad_lse" in takes
-
-
-def _output_dtype(declared: Arithmetic, call: Call) -> np.dtype[Any]:
-    """What the output has to be; where inputs are copies in another dtype than the declared one, so is the output."""
-    copied = formats.get(declared.input).storage != str(call.dtype)
-    return call.dtype if copied else formats.get(declared.output).dtype
-
-
-def _reshaped(a: Array, shape: tuple[int, ...]) -> Array:
-    """A gradient of something that was handed over with axes of size 1 added."""
-    return (
-        a.reshape(shape)
-        if a.size == int(np.prod(shape)) and tuple(x for x in a.shape if x > 1) == tuple(x for x in shape if x > 1)
-        else a
-    )
-
-
-def _copied(call: Call) -> Call:
-    """The same call on copies, so that a kernel that writes into its inputs changes nothing here."""
-    return Call(call.definition, {k: np.array(a, copy=True) for k, a in call.fields.items()})
 
 
 def _marked(kernel: Kernel, call: Call, t: TensorReport, case: str) -> TensorReport:
@@ -388,13 +346,13 @@ def remarks(cases: list[CaseReport], definition: Definition, *, backward: bool) 
 
 def _report(
     name: str,
-    definition: Definition,
     cases: list[CaseReport],
     warnings: list[str],
     replay: str,
     started: float,
     diagnosis: tuple[Finding, ...] = (),
     shown: Callable[[], Guard] | None = None,
+    properties: tuple[PropertyReport, ...] = (),
 ) -> Report:
     return Report(
         kernel=name,
@@ -404,6 +362,7 @@ def _report(
         warnings=tuple(warnings),
         diagnosis=diagnosis,
         strength=shown,
+        properties=properties,
         replay=replay,
         seconds=time.perf_counter() - started,
     )

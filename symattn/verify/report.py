@@ -14,6 +14,7 @@ from symattn.intake import Array
 from symattn.verify.compare import Comparison, significant
 from symattn.verify.evidence import Evidence
 from symattn.verify.finding import Finding
+from symattn.verify.properties.finding import PropertyReport
 from symattn.verify.replayed import Replayed
 
 if TYPE_CHECKING:
@@ -182,6 +183,8 @@ class Report:
         Kernels that could not be judged here, with the reason.
     error, ended
         Of a run that ended in an error: its text, and the verdict that it comes to (``"error"`` for an internal one).
+    properties
+        What was found of properties that need no exact value.
     strength
         What works out :attr:`guard`, when that is asked for.
     """
@@ -197,6 +200,7 @@ class Report:
     seconds: float = field(default=0.0, compare=False)
     error: str | None = None
     ended: str = "fail"
+    properties: tuple[PropertyReport, ...] = ()
     strength: Callable[[], Guard] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -207,7 +211,9 @@ class Report:
     @property
     def verdict(self) -> str:
         """``"pass"``, ``"suspect"``, ``"inconclusive"`` or ``"fail"``; of a run that ended in an error what it ended in."""
-        return self.ended if self.error is not None else worst_of(c.verdict for c in self.cases)
+        if self.error is not None:
+            return self.ended
+        return worst_of((*(c.verdict for c in self.cases), *(p.counted for p in self.properties)))
 
     @property
     def max_share_of_bound(self) -> str:
@@ -243,6 +249,7 @@ class Report:
             "cases": [c.to_dict() for c in self.cases],
             "diagnosis": [f.to_dict() for f in self.diagnosis],
             "warnings": list(self.warnings),
+            "properties": [p.to_dict() for p in self.properties],
             "guard": None if self.guard is None else self.guard.to_dict(),
             "skipped": list(self.skipped),
             "replay": self.replay,

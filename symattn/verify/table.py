@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from symattn.arithmetic import Arithmetic
 from symattn.verify.compare import significant
 from symattn.verify.finding import Finding
+from symattn.verify.properties.finding import NOT_APPLICABLE
 from symattn.verify.report import DISPLAY, CaseReport, Report, TensorReport, short
 
 WIDTH = 80
@@ -30,10 +31,24 @@ def report_text(report: Report, *, color: bool = False) -> str:
     lines += [line for w in report.warnings for line in _wrapped(f"warning: {w}")]
     lines += [line for d in report.diagnosis for line in _finding(d)]
     lines += [line for s in report.skipped for line in _wrapped(f"not run: {s}")]
+    lines += _properties(report)
     lines += _guard(report)
     tail = f"  ({report.seconds:.1f} s)" if report.seconds else ""
     lines += ["", f"verdict: {_painted(report.verdict, color)}{tail}", f"again:   {report.replay}"]
     return "\n".join(lines)
+
+
+def _properties(report: Report) -> list[str]:
+    """A line for all properties that hold, one for each that does not."""
+    tried = [p for p in report.properties if p.verdict != NOT_APPLICABLE]
+    if not tried:
+        return []
+    held = [p.name for p in tried if p.verdict == "pass"]
+    lines = ["", *_wrapped(f"properties: {len(held)} of {len(tried)} hold{': ' + ', '.join(held) if held else ''}")]
+    for p in (p for p in tried if p.verdict != "pass"):
+        said = p.verdict if p.counts else f"{p.verdict}, not counted"
+        lines += _wrapped(f"  {p.name} {said}: {p.reason}", 4)
+    return lines
 
 
 def _guard(report: Report) -> list[str]:

@@ -154,7 +154,7 @@ def forward(fault, query, key, value, **o):
             for j in range(p.shape[-1]):
                 out = (out + (p[..., j, None] * v[..., j, None, :])).astype(np.float16)
         else:
-            out = p @ np.where(np.isnan(v), w(0), v)
+            out = p @ np.where(np.isfinite(v), v, w(0))
         lse = (safe + np.log(total))[..., 0] if axis == 3 else np.log(np.exp(z).sum(3))
     empty = ~keep.any(-1) & (sink is None) & (fault not in ("mask -1e4", "mask -1e-9", "softcap after mask"))
     lse = np.where(empty, w(-np.inf), lse)

@@ -85,6 +85,19 @@ class FunctionKernel(Kernel):
             result = self._call(self.function, self._tensors(call, _positional(call)), self._options(call, self.function))
             return self._outputs(result)
 
+    def takes_out(self) -> bool:
+        """Whether its signature names a buffer ``out`` that it writes its output into."""
+        return bool(_taken(self.function, ("out",), by_name=True))
+
+    def forward_into(self, call: Call, fill: float) -> Tensors:
+        """What it writes into a buffer ``out=`` that is full of a number beforehand, whether it returns that or nothing."""
+        shape = (*call.query.shape[:3], call.value.shape[3])
+        buffer = self._laid("out", np.full(shape, fill).astype(call.dtype), self.arrays)
+        with _wide(self.arrays):
+            opts = self._options(call, self.function)
+            result = self._call(self.function, self._tensors(call, _positional(call)), {**opts, "out": buffer})
+            return self._outputs(buffer if result is None else result)
+
     def backward(self, call: Call, given: Mapping[str, Array]) -> Tensors:
         """Gradients from the backward function, or from autograd."""
         if self.given is not None:
