@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symattn.errors import UnknownNameError, nearest
-from symattn.verify.faults import backward, heads, leaking, masking, normalizing, positions, reading, scaling
+from symattn.verify.faults import (
+    backward,
+    emulated,
+    emulated_backward,
+    emulated_rounding,
+    heads,
+    leaking,
+    masking,
+    normalizing,
+    positions,
+    reading,
+    rotations,
+    scaling,
+)
 from symattn.verify.faults.fault import Fault
 
 FAMILIES: Mapping[str, tuple[Fault, ...]] = {
@@ -14,9 +27,13 @@ FAMILIES: Mapping[str, tuple[Fault, ...]] = {
     "masks": masking.ROWS,
     "leaks and tails": leaking.ROWS,
     "softmax, LSE, sinks, dropout": normalizing.ROWS,
-    "positions, biases, norms": positions.ROWS,
+    "ALiBi and biases": positions.ROWS,
+    "rotations and norms": rotations.ROWS,
     "backward": backward.ROWS,
     "reading and writing": reading.ROWS,
+    "ranges and tiles": emulated.ROWS,
+    "ranges and tiles of the backward": emulated_backward.ROWS,
+    "roundings": emulated_rounding.ROWS,
 }
 """By family, in the order of the documentation."""
 
@@ -35,6 +52,7 @@ def find(id: str) -> Fault:
     >>> find("f13").title
     'causal mask aligned top-left'
     """
-    if id.upper() not in CATALOGUE:
+    known = {name.lower(): f for name, f in CATALOGUE.items()}
+    if id.lower() not in known:
         raise UnknownNameError(f"there is no fault {id!r}. {nearest(id.upper(), CATALOGUE)}")
-    return CATALOGUE[id.upper()]
+    return known[id.lower()]

@@ -137,19 +137,19 @@ def jointly(program: Program, over: tuple[sp.Symbol, ...]) -> Program:
     assert found is not None
     rest = tuple(a for a in found.weight.indices if a not in (J, *over))
     top, total = fresh(program, "mall"), fresh(program, "lall")
-    m, l, e = (program[name_of(x)] for x in (found.shift, found.normalisation.divisor, found.normalisation.numerator))
+    m, divisor, e = (program[name_of(x)] for x in (found.shift, found.normalisation.divisor, found.normalisation.numerator))
     new = [
         Statement(tensor(top, *rest), found.shift, over, "max", range_only=True, aux=True),
-        Statement(tensor(total, *rest), l.target, over, aux=True),
+        Statement(tensor(total, *rest), divisor.target, over, aux=True),
     ]
     out: list[Statement] = []
     for s in program:
         if s.name == e.name:
             out += [new[0], replace(s, expr=s.expr.xreplace({m.target: tensor(top, *rest)}))]
-        elif s.name == l.name:
+        elif s.name == divisor.name:
             out += [s, new[1]]
-        elif l.name in s.needs:
-            out.append(replace(s, expr=s.expr.xreplace({l.target: tensor(total, *rest), m.target: tensor(top, *rest)})))
+        elif divisor.name in s.needs:
+            out.append(replace(s, expr=s.expr.xreplace({divisor.target: tensor(total, *rest), m.target: tensor(top, *rest)})))
         else:
             out.append(s)
     return program.with_statements(out)
@@ -174,27 +174,32 @@ def _reverse(n: int) -> Array:
 KV = ("key", "value")
 ROWS = (
     Fault(
-        "F01", "key/value head of a query head by the other grouping (h mod H_kv for h // g)", "convention", "kv(h) = h mod H_kv",
+        "F01", "key/value head of a query head by the other grouping (h mod H_kv for h // g)", "convention",
+        "kv(h) = h mod H_kv",
         "kv(h) = h // (H/H_kv)", _tiled, threads=("onnx#7274", "axlearn#842"),
         look="tile or repeat where repeat_interleave is meant", shows="1 < H_kv < H", blind="H_kv = 1 or H_kv = H",
         convention="grouping",
     ),
     Fault(
-        "F04", "the sequence is repeated in place of the key/value heads", "mathematics", "k[h // g, (r*m + j) // g]", "k[h // g, j]",
+        "F04", "the sequence is repeated in place of the key/value heads", "mathematics", "k[h // g, (r*m + j) // g]",
+        "k[h // g, j]",
         _repeated_rows, threads=("prime-rl#2681",), look="the axis of repeat_interleave", shows="H_kv < H", blind="H_kv = H",
     ),
     Fault(
-        "F02", "heads split or merged without the transpose", "mathematics", "flat[(h*n + i)*d + c]", "flat[(i*H + h)*d + c]", _split,
+        "F02", "heads split or merged without the transpose", "mathematics", "flat[(h*n + i)*d + c]", "flat[(i*H + h)*d + c]",
+        _split,
         threads=("onnx#7142", "FuxiCTR#30", "QAnet-pytorch#2"), look="view or reshape where transpose and reshape are meant",
         shows="H > 1 and n > 1", blind="H = 1 or n = 1",
     ),
     Fault(
         "F03", "axes swapped: every position attends over its heads", "mathematics", "softmax over h' of q[i,h].k[i,h']",
-        "softmax over j of q[h,i].k[h,j]", _over_heads, threads=("FoundationStereo#217",), look="the order of the axes, bshd or bhsd",
+        "softmax over j of q[h,i].k[h,j]", _over_heads, threads=("FoundationStereo#217",),
+        look="the order of the axes, bshd or bhsd",
         shows="n = m", blind="n = 1 and H = 1",
     ),
     Fault(
-        "F39", "one softmax over heads and keys together", "mathematics", "sum over h, j of P = 1", "sum over j of P = 1", _joint,
+        "F39", "one softmax over heads and keys together", "mathematics", "sum over h, j of P = 1", "sum over j of P = 1",
+        _joint,
         threads=("detr#247",), look="the axes of the softmax", shows="H > 1", blind="H = 1",
     ),
     Fault(
@@ -204,7 +209,8 @@ ROWS = (
             ("the next one", _axis(KV, 0, _shift(-1))), ("the one before", _axis(KV, 0, _shift(1))),
             ("keys alone, the first one for all", _axis(("key",), 0, _first)),
             ("values alone, the first one for all", _axis(("value",), 0, _first)),
-            ("keys alone, exchanged", _axis(("key",), 0, _shift(1))), ("values alone, exchanged", _axis(("value",), 0, _shift(1))),
+            ("keys alone, exchanged", _axis(("key",), 0, _shift(1))), ("values alone, exchanged", _axis(("value",), 0,
+            _shift(1))),
         ), look="the batch stride of K and V", shows="B > 1", blind="B = 1",
     ),
     Fault(
@@ -215,7 +221,8 @@ ROWS = (
             ("in reverse order", _axis(KV, 1, _reverse)),
             ("keys alone, the first one for all", _axis(("key",), 1, _first)),
             ("values alone, the first one for all", _axis(("value",), 1, _first)),
-            ("keys alone, the next one", _axis(("key",), 1, _shift(-1))), ("values alone, the next one", _axis(("value",), 1, _shift(-1))),
+            ("keys alone, the next one", _axis(("key",), 1, _shift(-1))), ("values alone, the next one", _axis(("value",), 1,
+            _shift(-1))),
         ), look="the head stride of K and V", shows="H_kv > 1", blind="H_kv = 1",
     ),
     Fault(

@@ -218,8 +218,10 @@ _LEAK = "where the mask is applied: before the softmax, as -inf"
 ROWS = (
     Fault(
         "F21", "softcap after the mask: masked keys keep the score -cap", "mathematics", "cap*tanh((s + mask)/cap)",
-        "cap*tanh(s/cap) + mask", loaded(_softcap_after_mask), threads=("onnx#7865", "flash-attention#1025", "emx-onnx-cgen#731"),
-        look="the order of softcap and mask", shows="a mask, and a cap that exp(-cap) is not lost for", blind="cap >= 17 in float32",
+        "cap*tanh(s/cap) + mask", loaded(_softcap_after_mask), threads=("onnx#7865", "flash-attention#1025",
+        "emx-onnx-cgen#731"),
+        look="the order of softcap and mask", shows="a mask, and a cap that exp(-cap) is not lost for",
+        blind="cap >= 17 in float32",
         convention="softcap",
     ),
     Fault(
@@ -227,17 +229,19 @@ ROWS = (
         loaded(_after_softmax), threads=("pytorch-image-models#2236",), look=_LEAK, shows="a mask", blind="no mask",
     ),
     Fault(
-        "F28", "mask without effect (-1e-9 for -1e9)", "mathematics", "s - 1e-9", "s - infinity", _no_effect,
+        "F28", "mask without effect (-1e-9 for -1e9)", "mathematics", "s - 1e-9", "s - infinity", loaded(_no_effect),
         threads=("RibonanzaNet#5",), look="the constant that stands for -infinity", shows="a mask",
     ),
     Fault(
-        "F29", "masked scores become 0 instead of -infinity", "mathematics", "s*keep", "s where keep", loaded(_zero_scores), look=_LEAK,
+        "F29", "masked scores become 0 instead of -infinity", "mathematics", "s*keep", "s where keep", loaded(_zero_scores),
+        look=_LEAK,
         shows="a mask",
     ),
     Fault(
         "F33", "zero-padded keys are not masked: each adds exp(0 - m) to the normaliser", "mathematics",
         "sum_j exp(s - m) + n_pad*exp(-m)", "sum_j exp(s - m)", _padding, threads=("flashinfer#5090", "tt-metal#38004"),
-        look="the mask of the last tile of keys", shows="m no multiple of the tile, no causal mask", blind="scores far above 0",
+        look="the mask of the last tile of keys", shows="m no multiple of the tile, no causal mask",
+        blind="scores far above 0",
     ),
     Fault(
         "F87", "the last key is left out", "mathematics", "j < m - 1", "j < m",
@@ -248,7 +252,8 @@ ROWS = (
         look="the start of the loop over the keys",
     ),
     Fault(
-        "F89", "the last, partial tile of keys is left out", "mathematics", "j < floor(m/T)*T", "j < m", limited(_whole_tiles),
+        "F89", "the last, partial tile of keys is left out", "mathematics", "j < floor(m/T)*T", "j < m",
+        limited(_whole_tiles),
         look="the number of tiles: floor for ceil", shows="m no multiple of the tile", blind="m a multiple of the tile",
     ),
     Fault(

@@ -17,7 +17,10 @@ _N, _M = size("n"), size("m")
 
 
 def causal_bounds(s: Situation) -> Iterator[tuple[sp.Basic, sp.Expr]]:
-    """The conditions ``j <= i + offset``, each with its offset; those beside a prefix too."""
+    """The conditions ``j <= i + offset`` but for the right side of a window, each with its offset; those beside a prefix too."""
+    d = s.definition
+    if d.causal is None and d.window is not None and d.window[1] is not None:
+        return
     for c in conjuncts(pairs_condition(s.program)):
         for part in c.args if isinstance(c, sp.Or) else (c,):
             b = as_bound(part)
@@ -238,7 +241,8 @@ ROWS = (
     ),
     Fault(
         "F16", "causal mask per block of rows", "mathematics", "j <= 4*floor(i/4) + 3 + offset", "j <= i + offset", _blocks,
-        threads=("pytorch#195910",), look="a mask that is computed for a tile and not for each row", shows=_CAUSAL, blind="n = 1",
+        threads=("pytorch#195910",), look="a mask that is computed for a tile and not for each row", shows=_CAUSAL,
+        blind="n = 1",
         convention="causal",
     ),
     Fault(
@@ -246,7 +250,8 @@ ROWS = (
         threads=("triton#4174",), look="whether is_causal reaches the kernel", shows="a causal mask", convention="causal",
     ),
     Fault(
-        "F70", "causal mask transposed: the future is seen, the past is not", "mathematics", "j >= i + offset", "j <= i + offset",
+        "F70", "causal mask transposed: the future is seen, the past is not", "mathematics", "j >= i + offset",
+        "j <= i + offset",
         _triangle, look="triu for tril, or exchanged indices", shows="a causal mask", convention="causal",
     ),
     Fault(
@@ -255,7 +260,8 @@ ROWS = (
         shows="m > W", blind="W >= m", convention="window",
     ),
     Fault(
-        "F19", "window one key too narrow", "convention", "i - j < W - 1", "i - j < W", _windows(-1), threads=("tokenspeed#578",),
+        "F19", "window one key too narrow", "convention", "i - j < W - 1", "i - j < W", _windows(-1),
+        threads=("tokenspeed#578",),
         look="whether W counts the query's own position", shows="m > W", blind="W > m", convention="window",
     ),
     Fault(
@@ -281,13 +287,15 @@ ROWS = (
         look="< and <= at the end of the prefix", convention="causal",
     ),
     Fault(
-        "F35", "packing leak: documents see each other", "mathematics", "all keys", "doc_q[i] == doc_k[j]", _without("document"),
+        "F35", "packing leak: documents see each other", "mathematics", "all keys", "doc_q[i] == doc_k[j]",
+        _without("document"),
         threads=("axolotl#3796", "nanoVLM#204"), look="whether the borders of documents (cu_seqlens) reach the kernel",
         shows="several documents", blind="one document", convention="document",
     ),
     Fault(
         "F75", "padded keys are attended to: given lengths are ignored", "mathematics", "all keys", "j < length",
-        _without("key_lengths"), threads=("HunyuanVideo#310",), look="whether lengths reach the kernel", convention="key_lengths",
+        _without("key_lengths"), threads=("HunyuanVideo#310",), look="whether lengths reach the kernel",
+        convention="key_lengths",
     ),
     Fault(
         "F76", "one key beyond the given length is attended to", "mathematics", "j <= length", "j < length", _lengths(1),
@@ -299,14 +307,17 @@ ROWS = (
     ),
     Fault(
         "F30", "mask polarity reversed", "convention", "True drops", "True attends", _polarity,
-        threads=("pytorch#170400", "TransformerEngine#614"), look="what True means", shows="a Boolean mask", convention="attn_mask",
+        threads=("pytorch#170400", "TransformerEngine#614"), look="what True means", shows="a Boolean mask",
+        convention="attn_mask",
     ),
     Fault(
-        "F78", "the given mask is ignored", "mathematics", "s", "s + mask", _no_mask, look="whether attn_mask reaches the kernel",
+        "F78", "the given mask is ignored", "mathematics", "s", "s + mask", _no_mask,
+        look="whether attn_mask reaches the kernel",
         shows="a given mask", convention="attn_mask",
     ),
     Fault(
-        "F79", "of an additive mask only the places of -inf are used", "mathematics", "s where mask > -inf", "s + mask", mask_only,
+        "F79", "of an additive mask only the places of -inf are used", "mathematics", "s where mask > -inf", "s + mask",
+        mask_only,
         look="a cast of the mask to Boolean", shows="an additive mask with finite entries", convention="attn_mask",
     ),
     Fault(
@@ -320,7 +331,8 @@ ROWS = (
     ),
     Fault(
         "F82", "the mask of the first batch entry is used for all", "mathematics", "mask[0]", "mask[b]",
-        looked_at("attn_mask", -4, lambda n: np.zeros(n, int)), look="the batch stride of the mask", shows="a mask per batch entry",
+        looked_at("attn_mask", -4, lambda n: np.zeros(n, int)), look="the batch stride of the mask",
+        shows="a mask per batch entry",
         convention="attn_mask",
     ),
     Fault(
@@ -337,6 +349,11 @@ ROWS = (
         "F85", "mask shifted by one key", "mathematics", "mask[i, j - 1]", "mask[i, j]",
         looked_at("attn_mask", -1, lambda n: np.maximum(np.arange(n) - 1, 0)), threads=("tt-metal#38004",),
         look="the column offset of the mask in a tile", shows="a given mask", convention="attn_mask",
+    ),
+    Fault(
+        "F142", "mask with its keys in reverse order", "mathematics", "mask[i, m - 1 - j]", "mask[i, j]",
+        looked_at("attn_mask", -1, lambda n: np.arange(n)[::-1]), look="the column stride of the mask", shows="a given mask",
+        convention="attn_mask",
     ),
     Fault(
         "F86", "a condition of the mask is ignored", "mathematics", "keep without it", "keep", _only_part,

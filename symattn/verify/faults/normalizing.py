@@ -221,16 +221,20 @@ ROWS = (
         look="the last division",
     ),
     Fault(
-        "F107", "the output is normalised twice", "mathematics", "sum_j exp(s - m) v / l**2", "sum_j exp(s - m) v / l", _squared,
+        "F107", "the output is normalised twice", "mathematics", "sum_j exp(s - m) v / l**2", "sum_j exp(s - m) v / l",
+        _squared,
         look="the division of weights and of the output",
     ),
     Fault(
-        "F40", "LSE in base 2, the definition says natural (or the other way round)", "convention", "L/ln 2", "L", _other_base,
-        threads=("flashinfer#2113", "sglang#40903"), look=_LSE, shows="the LSE; the output is right", blind="L = 0", convention="lse",
+        "F40", "LSE in base 2, the definition says natural (or the other way round)", "convention", "L/ln 2", "L",
+        _other_base,
+        threads=("flashinfer#2113", "sglang#40903"), look=_LSE, shows="the LSE; the output is right", blind="L = 0",
+        convention="lse",
     ),
     Fault(
         "F41", "LSE without the row maximum", "mathematics", "ln(sum exp(s - m))", "m + ln(sum exp(s - m))",
-        _lse(lambda f, s: f.lse.expr.xreplace({f.shift: sp.Integer(0)}) if f.lse is not None and isinstance(f.shift, sp.Indexed) else None),
+        _lse(lambda f, s: f.lse.expr.xreplace({f.shift: sp.Integer(0)}) if f.lse is not None and isinstance(f.shift,
+        sp.Indexed) else None),
         look=_LSE, shows="the LSE; the output is right", blind="m = 0",
     ),
     Fault(
@@ -242,7 +246,8 @@ ROWS = (
         _lse(lambda f, s: f.normalisation.divisor), look=_LSE, shows="the LSE; the output is right", convention="lse",
     ),
     Fault(
-        "F110", "the LSE leaves out the sink", "convention", "ln(sum over keys)", "ln(sum over keys + exp(sink))", _lse(_keys_alone),
+        "F110", "the LSE leaves out the sink", "convention", "ln(sum over keys)", "ln(sum over keys + exp(sink))",
+        _lse(_keys_alone),
         threads=("flash-attention#2706",), look=_LSE, shows="a sink; the output is right", blind="no sink", convention="sink",
     ),
     Fault(
@@ -265,7 +270,8 @@ ROWS = (
     ),
     Fault(
         "F113", "the sink is not measured from the row maximum", "mathematics", "sum exp(s - m) + exp(sink)",
-        "sum exp(s - m) + exp(sink - m)", _sink(lambda e, f: e.xreplace({f.shift: sp.Integer(0)})), look="the exponent of the sink",
+        "sum exp(s - m) + exp(sink - m)", _sink(lambda e, f: e.xreplace({f.shift: sp.Integer(0)})),
+        look="the exponent of the sink",
         blind="m = 0", convention="sink",
     ),
     Fault(
@@ -295,10 +301,12 @@ ROWS = (
     ),
     Fault(
         "F118", "dropout with the rate and the share that is kept exchanged", "mathematics", "P Z/p", "P Z/(1 - p)",
-        _dropout(lambda p: 1 / p), look="whether p is dropped or kept", shows="dropout", blind="p = 1/2", convention="dropout",
+        _dropout(lambda p: 1 / p), look="whether p is dropped or kept", shows="dropout", blind="p = 1/2",
+        convention="dropout",
     ),
     Fault(
-        "F119", "dropout is not applied", "mathematics", "P", "P Z/(1 - p)", _no_dropout, look="whether the mask reaches the kernel",
+        "F119", "dropout is not applied", "mathematics", "P", "P Z/(1 - p)", _no_dropout,
+        look="whether the mask reaches the kernel",
         shows="dropout", convention="dropout",
     ),
     Fault(
@@ -307,6 +315,7 @@ ROWS = (
     ),
     Fault(
         "F121", "dropout before the normaliser: what is kept is normalised again", "mathematics", "softmax over what is kept",
-        "softmax, then dropout", _dropout_of_scores, look="the order of softmax and dropout", shows="dropout", convention="dropout",
+        "softmax, then dropout", _dropout_of_scores, look="the order of softmax and dropout", shows="dropout",
+        convention="dropout",
     ),
 )  # fmt: skip

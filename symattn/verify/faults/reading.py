@@ -13,6 +13,8 @@ from symattn.intake import Array
 from symattn.verify.faults.fault import Alternative, Fault, Prediction, Predictions, Situation
 from symattn.verify.faults.heads import places, starts_from_qkv
 from symattn.verify.faults.leaking import TILES
+from symattn.verify.faults.predict import predictions
+from symattn.verify.faults.structure import J, with_conditions
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 _C = index("c")
@@ -39,6 +41,32 @@ def _reordered(name: str, axis: int, order: Callable[[int], Array]) -> Rewrite:
             yield Alternative(reads={name: np.take(places(a), order(a.shape[axis]), axis=axis)})
 
     return rewrite
+
+
+def _clamped(name: str, by: int) -> Rewrite:
+    """The keys (or values) one after or before; the one at the end is read twice."""
+    return _reordered(name, 2, lambda n: np.clip(np.arange(n) + by, 0, n - 1))
+
+
+def _averaged(s: Situation) -> Iterator[Alternative]:
+    """The outputs of several splits of the keys, averaged without their weights."""
+    m = s.sizes.get("M", 0)
+    if not starts_from_qkv(s) or m < 2:
+        return
+    for count in (2, 4, 8):
+        part = -(-m // count)
+
+        def after(at: Situation, p: Predictions, count: int = count, part: int = part) -> Predictions:
+            if "out" not in p:
+                return p
+            value, reach = np.zeros_like(p["out"].value), np.zeros_like(p["out"].reach)
+            for k in range(count):
+                where = (sp.Ge(J, k * part), sp.Lt(J, (k + 1) * part))
+                found = predictions(at, Alternative(edit=with_conditions(lambda c, w=where: [*c, *w])))["out"]
+                value, reach = value + found.value / count, reach + found.reach / count
+            return {**p, "out": Prediction(value, reach)}
+
+        yield Alternative(f"{count} splits", after=after)
 
 
 def _labelled(*parts: tuple[str, Rewrite]) -> Rewrite:
@@ -117,7 +145,10 @@ def _unwritten(s: Situation) -> Iterator[Alternative]:
                 f"rows beyond tiles of {tile}",
                 after=zeroed(("out",), lambda shape, t=tile: (..., slice(n // t * t, n), slice(None))),
             )
-    for label, kept in (("the last channel", dv - 1), *((f"channels beyond a multiple of {k}", dv // k * k) for k in (2, 4, 8, 16))):
+    for label, kept in (
+        ("the last channel", dv - 1),
+        *((f"channels beyond a multiple of {k}", dv // k * k) for k in (2, 4, 8, 16)),
+    ):
         if 0 < kept < dv:
             yield Alternative(label, after=zeroed(("out",), lambda shape, k=kept: (..., slice(k, dv))))
 
@@ -181,23 +212,29 @@ ROWS = (
     Fault(
         "F96", "values shifted against the keys", "mathematics", "v[j + 1] or v[j - 1]", "v[j]",
         _labelled(
-            ("by one, 0 beyond the end", _moved("value", 1, wraps=False)), ("back by one, 0 before the start", _moved("value", -1, wraps=False)),
+            ("by one, 0 beyond the end", _moved("value", 1, wraps=False)), ("back by one, 0 before the start", _moved("value",
+            -1, wraps=False)),
             ("by one, around", _moved("value", 1, wraps=True)), ("back by one, around", _moved("value", -1, wraps=True)),
-            ("in reverse order", _reordered("value", 2, _reverse)), ("the first one for all", _reordered("value", 2, _first)),
+            ("by one, the last twice", _clamped("value", 1)),
+            ("back by one, the first twice", _clamped("value", -1)), ("in reverse order", _reordered("value", 2, _reverse)),
+            ("the first one for all", _reordered("value", 2, _first)),
         ), look="the start of the tile of V", shows="m > 1",
     ),
     Fault(
         "F97", "keys shifted against the values and the mask", "mathematics", "k[j + 1] or k[j - 1]", "k[j]",
         _labelled(
-            ("by one, 0 beyond the end", _moved("key", 1, wraps=False)), ("back by one, 0 before the start", _moved("key", -1, wraps=False)),
+            ("by one, 0 beyond the end", _moved("key", 1, wraps=False)), ("back by one, 0 before the start", _moved("key", -1,
+            wraps=False)),
             ("by one, around", _moved("key", 1, wraps=True)), ("back by one, around", _moved("key", -1, wraps=True)),
-            ("in reverse order", _reordered("key", 2, _reverse)),
+            ("by one, the last twice", _clamped("key", 1)),
+            ("back by one, the first twice", _clamped("key", -1)), ("in reverse order", _reordered("key", 2, _reverse)),
         ), look="the start of the tile of K", shows="m > 1",
     ),
     Fault(
         "F98", "queries shifted", "mathematics", "q[i + 1] or q[i - 1]", "q[i]",
         _labelled(
-            ("by one, 0 beyond the end", _moved("query", 1, wraps=False)), ("back by one, 0 before the start", _moved("query", -1, wraps=False)),
+            ("by one, 0 beyond the end", _moved("query", 1, wraps=False)), ("back by one, 0 before the start", _moved("query",
+            -1, wraps=False)),
             ("by one, around", _moved("query", 1, wraps=True)), ("back by one, around", _moved("query", -1, wraps=True)),
             ("in reverse order", _reordered("query", 2, _reverse)), ("the first one for all", _reordered("query", 2, _first)),
         ), look="the start of the tile of Q", shows="n > 1",
@@ -211,12 +248,19 @@ ROWS = (
         look="the order of the arguments", shows="n = m and H = H_kv",
     ),
     Fault(
-        "F101", "the keys are averaged in place of the values", "mathematics", "P k", "P v", _value_is_key, look="the operand of the second product",
+        "F101", "the keys are averaged in place of the values", "mathematics", "P k", "P v", _value_is_key,
+        look="the operand of the second product",
         shows="d = dv",
     ),
     Fault(
-        "F102", "channels are missing in the score", "mathematics", "sum over some c of q[c] k[c]", "sum over all c", _channels,
+        "F102", "channels are missing in the score", "mathematics", "sum over some c of q[c] k[c]", "sum over all c",
+        _channels,
         look="the end of the loop over the channels, vector widths", shows="d no multiple of the vector width",
+    ),
+    Fault(
+        "F143", "splits of the keys are averaged without their weights", "mathematics", "mean over r of O_r",
+        "sum over r of exp(L_r - L) O_r",
+        _averaged, look="the merge of the splits", shows="keys in several splits",
     ),
     Fault(
         "F103", "a part of the output is not written and stays 0", "mathematics", "0", "o[i, e]", _unwritten,

@@ -165,12 +165,14 @@ ROWS = (
     ),
     Fault(
         "F08", "scale of another width, padded or off by one", "convention", "q.k/sqrt(d rounded up)", "q.k/sqrt(d)", _padded,
-        threads=("ipex-llm#12619",), look="the width after padding where the given one is meant", blind="d is a multiple of the tile",
+        threads=("ipex-llm#12619",), look="the width after padding where the given one is meant",
+        blind="d is a multiple of the tile",
         convention="scale",
     ),
     Fault(
         "F60", "scale 1/sqrt(d) where another one is given", "convention", "q.k/sqrt(d)", "q.k times the given scale", _usual,
-        threads=("tt-metal#33304",), look="whether the argument scale is used", blind="the given scale is 1/sqrt(d)", convention="scale",
+        threads=("tt-metal#33304",), look="whether the argument scale is used", blind="the given scale is 1/sqrt(d)",
+        convention="scale",
     ),
     Fault(
         "F09", "scores are multiplied by sqrt(d) instead of divided", "mathematics", "q.k*sqrt(d)", "q.k/sqrt(d)",
@@ -186,12 +188,14 @@ ROWS = (
         _to(lambda s: sp.sqrt(_own(s))), look="d**-0.25 on one operand", blind="scale = 1",
     ),
     Fault(
-        "F10", "the scale is applied after the softmax", "mathematics", "softmax(q.k)*scale", "softmax(q.k*scale)", _after_softmax,
+        "F10", "the scale is applied after the softmax", "mathematics", "softmax(q.k)*scale", "softmax(q.k*scale)",
+        _after_softmax,
         threads=("ViT#2",), look="the order of scaling and softmax", blind="scale = 1",
     ),
     Fault(
         "F11", "scale of the latent width, 1/sqrt(576) for 1/sqrt(256)", "convention", "q.k/sqrt(latent + rope)",
-        "q.k/sqrt(d_nope + d_rope)", _factors({"1/24 for 1/16": sp.Rational(2, 3), "1/24 for 1/sqrt(192)": sp.sqrt(192) / 24}),
+        "q.k/sqrt(d_nope + d_rope)", _factors({"1/24 for 1/16": sp.Rational(2, 3),
+        "1/24 for 1/sqrt(192)": sp.sqrt(192) / 24}),
         threads=("ollama#13893",), look="the scale of absorbed MLA: that of the expanded form", convention="scale",
     ),
     Fault(
@@ -224,11 +228,13 @@ ROWS = (
         "F67", "softcap of the unscaled score", "convention", "scale*cap*tanh(q.k/cap), or cap*tanh(q.k/cap)",
         "cap*tanh(scale*q.k/cap)", lambda s: (
             a for label, f in (("scaled after", tensor("scale")), ("never scaled", sp.Integer(1)))
-            for a in _relabelled(label, _cap(lambda cap, x, raw, f=f: f * cap * sp.tanh(raw / cap))(s)) if "scale" in s.program
+            for a in _relabelled(label, _cap(lambda cap, x, raw,
+            f=f: f * cap * sp.tanh(raw / cap))(s)) if "scale" in s.program
         ), look="the order of scale and softcap", blind="scale = 1", convention="softcap",
     ),
     Fault(
-        "F68", "the softcap is applied after bias and ALiBi", "convention", "cap*tanh((s + bias)/cap)", "cap*tanh(s/cap) + bias",
+        "F68", "the softcap is applied after bias and ALiBi", "convention", "cap*tanh((s + bias)/cap)",
+        "cap*tanh(s/cap) + bias",
         _bias_inside, threads=("onnx#7865",), look="the order of softcap and bias", blind="no bias", convention="softcap",
     ),
 )  # fmt: skip

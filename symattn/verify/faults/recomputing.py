@@ -1,0 +1,227 @@
+"""Rewritings of what a backward recomputes: weights, masks, derivatives of the score, dropout, the log-sum-exp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import sympy as sp
+
+from symattn.indexed import conjuncts, name_of, size, subscripts_of, tensor
+from symattn.program import Program, Statement
+from symattn.verify.faults.fault import Alternative, Edit, Situation
+from symattn.verify.faults.gradients import changed, row_terms
+from symattn.verify.faults.leaking import leaked
+from symattn.verify.faults.masking import causal_bounds, with_part
+from symattn.verify.faults.structure import I, J, base_name, bounds_of, fresh, with_conjunct
+
+Rewrite = Callable[[Situation], Iterator[Alternative]]
+
+
+def _recomputed(p: Program) -> bool:
+    """Whether the backward recomputes weights from the log-sum-exp."""
+    return any(base_name(s.name) != s.name for s in p)
+
+
+def in_backward(edit: Edit) -> Rewrite:
+    """A rewriting of the gradient's list; where that holds the forward too, of what is recomputed alone as well."""
+
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        if not s.has_gradient:
+            return
+        forward = {x.name for x in s.forward}
+        yield Alternative(gradient=edit)
+        if any(x.name in forward for x in s.backward if x.name in ("l", "L")) and _recomputed(s.backward):
+            yield Alternative("the weights alone", gradient=_recomputed_alone(edit, forward))
+
+    return rewrite
+
+
+def _recomputed_alone(edit: Edit, forward: set[str]) -> Edit:
+    def alone(p: Program) -> Program:
+        new = {x.name: x for x in edit(p)}
+        return p.with_statements([x if x.name in forward else new.get(x.name, x) for x in p])
+
+    return alone
+
+
+def mask_ignored(s: Situation) -> Iterator[Alternative]:
+    """The mask, or one of its conditions, left out of the backward."""
+    conditions = leaked(s.program)
+    if conditions:
+        yield from in_backward(with_conjunct(lambda c: sp.true if c in conditions else c))(s)
+    for k, c in enumerate(conditions if len(conditions) > 1 else ()):
+        found = in_backward(with_conjunct(lambda x, c=c: sp.true if x == c else x))(s)
+        yield from (replace(a, label=f"condition {k + 1} {a.label}".strip()) for a in found)
+
+
+def alignment(s: Situation) -> Iterator[Alternative]:
+    """Another causal bound in the backward."""
+    for c, own in causal_bounds(s):
+        for word, offset in (
+            ("top-left", sp.Integer(0)),
+            ("bottom-right", size("m") - size("n")),
+            ("strict", own - 1),
+            ("one future key", own + 1),
+        ):
+            if sp.expand(offset - own) != 0:
+                found = in_backward(with_part(c, sp.Le(J, I + offset)))(s)
+                yield from (replace(a, label=f"{word} {a.label}".strip()) for a in found)
+
+
+def window(s: Situation) -> Iterator[Alternative]:
+    """Another width of the window in the backward."""
+    for c, b in bounds_of(s.program):
+        for word, by in (("one key more", 1), ("one key less", -1)):
+            if not b.upper:
+                found = in_backward(with_part(c, sp.Le(I - J, b.offset + by)))(s)
+                yield from (replace(a, label=f"{word} {a.label}".strip()) for a in found)
+
+
+def no_derivative(s: Situation) -> Iterator[Alternative]:
+    """Factors ``1 - (a/cap)**2`` of the gradient left out."""
+    if s.has_gradient and s.definition.softcap is not None:
+
+        def change(x: Statement) -> Statement:
+            kept = [f for f in sp.Mul.make_args(x.expr) if not _is_slope(f)]
+            return replace(x, expr=sp.Mul(*kept))
+
+        yield Alternative(gradient=changed(change, when=lambda x: {I, J} <= set(x.indices) and x.name.startswith("d")))
+
+
+def _is_slope(f: sp.Expr) -> bool:
+    return (
+        f.is_Add
+        and any(t.is_number for t in f.args)
+        and all(t.is_number or any(x.is_Pow and x.exp == 2 for x in sp.Mul.make_args(t)) for t in f.args)
+    )
+
+
+def rate(s: Situation) -> sp.Expr | None:
+    """1 - p of the dropout."""
+    if not s.definition.dropout or "Pd" not in s.program:
+        return None
+    kept = s.program["Pd"]
+    weight = next(x for x in kept.expr.atoms(sp.Indexed) if J in x.indices)
+    return sp.simplify(weight / kept.expr)
+
+
+def dropout(which: Callable[[Statement], bool], keep_mask: bool, keep_scale: bool) -> Rewrite:
+    """Mask or scale of the dropout left out of some statements of the backward."""
+
+    def rewrite(s: Situation) -> Iterator[Alternative]:
+        share = rate(s)
+        if not s.has_gradient or share is None:
+            return
+        mask = [c for c in conjuncts(s.program["Pd"].where) if any(name_of(r) == "drop" for r in c.atoms(sp.Indexed))]
+
+        def change(x: Statement) -> Statement:
+            where = x.where if keep_mask else sp.And(*[c for c in x.conditions if c not in mask])
+            return replace(x, where=where, expr=x.expr if keep_scale or x.over else x.expr * share)
+
+        yield Alternative(gradient=changed(change, when=which))
+
+    return rewrite
+
+
+def is_dropped_gradient(x: Statement) -> bool:
+    """Whether a statement is the gradient of the weights, before or after dropout."""
+    return x.name.startswith("dP")
+
+
+def is_dropped_weight(x: Statement) -> bool:
+    """Whether a statement gives the weights after dropout."""
+    return base_name(x.name) == "Pd"
+
+
+def local_lse(s: Situation) -> Iterator[Alternative]:
+    """Weights recomputed with the log-sum-exp of one half of the keys."""
+    if not s.has_gradient or s.saved is None or s.sizes.get("M", 0) < 2:
+        return
+    half = s.sizes["M"] // 2
+    for label, c in (("of the first half of the keys", sp.Lt(J, half)), ("of the second half of the keys", sp.Ge(J, half))):
+        own = {"L", *_up(s.forward, "L")}
+        local = s.forward.with_statements(
+            [replace(x, where=sp.And(x.where, c)) if {I, J} <= set(x.domain) else x for x in s.forward if x.name in own], ("L",)
+        )
+        renamed = _apart(local, "local")
+        yield Alternative(label, gradient=_with_local(renamed))
+
+
+def _up(p: Program, name: str) -> set[str]:
+    """What a tensor is made of."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        x = todo.pop()
+        for n in p[x].needs if x in p else ():
+            if n in p and n not in found:
+                found.add(n)
+                todo.append(n)
+    return found
+
+
+def _apart(p: Program, ending: str) -> tuple[Statement, ...]:
+    """The statements of a program under names of their own."""
+    new = {s.name: s.name + ending for s in p if s.indices}
+
+    def through(e: sp.Basic) -> sp.Basic:
+        return e.xreplace({r: tensor(new[name_of(r)], *subscripts_of(r)) for r in e.atoms(sp.Indexed) if name_of(r) in new})
+
+    return tuple(
+        replace(
+            s, target=tensor(new[s.name], *s.indices) if s.name in new else s.target, expr=through(s.expr), where=through(s.where)
+        )
+        for s in p
+    )
+
+
+def _with_local(made: tuple[Statement, ...]) -> Edit:
+    def edit(p: Program) -> Program:
+        known = {s.name for s in p}
+        out = [
+            replace(
+                s,
+                expr=s.expr.xreplace(
+                    {r: tensor("Llocal", *subscripts_of(r)) for r in s.expr.atoms(sp.Indexed) if name_of(r) == "L"}
+                ),
+            )
+            for s in p
+        ]
+        return p.with_statements([*[s for s in made if s.name not in known], *out])
+
+    return edit
+
+
+def rotated_back(s: Situation) -> Iterator[Alternative]:
+    """Gradients of rotated queries and keys given out as they are."""
+    if not s.has_gradient or s.definition.rope is None:
+        return
+    for letter in ("Q", "K"):
+        own, inner = "d" + letter, "d" + letter + "rot"
+        if own in s.backward and inner in s.backward:
+            target = tensor(inner, *s.backward[own].indices)
+            edit = changed(lambda x, t=target: replace(x, expr=t), when=lambda x, n=own: x.name == n)
+            yield Alternative(f"d{letter}", gradient=lambda p, e=edit: e(p).live())
+
+
+def sparse_support(s: Situation) -> Iterator[Alternative]:
+    """The size of the support taken over all rows."""
+    if not s.has_gradient or "kappa" not in s.backward or s.definition.normalizer not in ("sparsemax", "entmax15"):
+        return
+    k = s.backward["kappa"]
+    for label, reduce in (("summed over all rows", "sum"), ("the greatest of all rows", "max")):
+        name = fresh(s.backward, "kappaall")
+        shared = Statement(tensor(name), k.target, k.indices, reduce, range_only=False)  # type: ignore[arg-type]
+
+        def edit(p: Program, shared: Statement = shared, name: str = name) -> Program:
+            rows = set(row_terms(p))
+
+            def change(x: Statement) -> Statement:
+                return replace(
+                    x, expr=x.expr.xreplace({r: tensor(name) for r in x.expr.atoms(sp.Indexed) if name_of(r) == "kappa"})
+                )
+
+            return p.with_statements([y for x in p for y in ((shared, change(x)) if x.name in rows else (x,))])
+
+        yield Alternative(label, gradient=edit)
