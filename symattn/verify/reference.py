@@ -25,7 +25,7 @@ from symattn.errors import DefinitionError
 from symattn.fields import BY_LETTER, field_of
 from symattn.intake import Array
 from symattn.program import Program
-from symattn.readings import rounding
+from symattn.readings import slopes
 from symattn.readings.boxes import representable
 from symattn.tensors import in_order
 from symattn.truth.enclosure import Enclosure
@@ -238,8 +238,8 @@ def _judge(
     bounds: dict[str, Array] = {}
     if isinstance(arithmetic, Arithmetic):
         given = {n: q.list_inputs[n] for n in q.list_.inputs}
-        boxes = rounding.evaluate(q.list_, given, arithmetic, sizes=dict(ref.bound.sizes))
-        bounds = {f: unbind(ref.bound, n, boxes[n].bound)[1] for f, n in names.items()}
+        bounded = slopes.bounds(q.list_, given, arithmetic, tuple(names.values()), sizes=dict(ref.bound.sizes), own=False)
+        bounds = {f: unbind(ref.bound, n, bounded[n].bound)[1] for f, n in names.items()}
     found: dict[str, Comparison] = {}
     kept: dict[str, Evidence] = {}
     bits, todo = BITS, tuple(names)
