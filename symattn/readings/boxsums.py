@@ -126,11 +126,12 @@ def weights(b: Box, a: Arithmetic) -> Box:
         return b
     also = 0.0 if power else 3 * Unit.of(a.compute).u * (1 + unit.u)
     out = bx.finish(b.value, b.own, b.bound, b.low, unit.u + also, unit.tiny / c, b.nonneg, held=held, rescalings=b.rescalings)
-    beyond = b.size * c > unit.top
+    top = unit.top / (c * math.exp(min(a.stale, 700.0)))
+    beyond = b.size > top
     if not np.any(beyond):
         return out
-    lost = np.inf if a.probability_overflow == "nan" else np.maximum(b.size - unit.top / c, 0.0)
-    least = np.minimum(out.low, unit.top / c * bx.DOWN)
+    lost = np.inf if a.probability_overflow == "nan" else np.maximum(b.size - top, 0.0)
+    least = np.minimum(out.low, top * bx.DOWN)
     return replace(out, bound=np.where(beyond, (out.bound + lost) * bx.UP, out.bound), low=np.where(beyond, least, out.low))
 
 
@@ -182,7 +183,7 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
     if nonneg:
         low = np.maximum(total("low") / _outward(count) * (1 - share - extra.relative), 0.0)
         low = np.maximum(low - underflow, 0.0)
-    overflow = size > unit.top
+    overflow = size > unit.top / math.exp(min(known.late, 700.0))
     bound = np.where(overflow & np.isfinite(value), np.inf, bound)
     out = bx.finish(value, own, bound, low, 0.0, 0.0, nonneg, held=unit.name, rescalings=rescalings)
     out = out if np.all(count > 0) else bx.select(count > 0, out)

@@ -34,6 +34,13 @@ class Known:
     sizes: Mapping[sp.Symbol, int]
     arithmetic: Arithmetic
     subscripts: Subscripts
+    lagging: frozenset[str] | None = None
+    """Tensors that grow with what a row maximum is late by, where that is common to all that they are compared with."""
+
+    @property
+    def late(self) -> float:
+        """What the maxima in use are late by and boxes are freed of: those of tensors that lag are divided by its exponential."""
+        return 0.0 if self.lagging is None else self.arithmetic.stale
 
     @property
     def compute(self) -> Unit:
@@ -119,7 +126,8 @@ class Terms:
             if past is not None:
                 b = bx.select(~past, b)
         if b.gauge and not self._in_exponent:
-            more = self.known.arithmetic.shift_roundings * self.unit.u * np.where(np.isfinite(b.value), b.size, 0.0)
+            size = np.where(np.isfinite(b.value), b.size + self.known.late, 0.0)
+            more = self.known.arithmetic.shift_roundings * self.unit.u * size
             b = replace(b, bound=b.bound + more, rescalings=0)
         if b.held is None and not b.index:
             return replace(bx.stored(b, self.unit), held=None)
@@ -133,6 +141,8 @@ class Terms:
         a = bx.settled(self.box(exponent), self.unit)
         if self.known.arithmetic.folded:
             a = self._folded(exponent, a)
+        if self.known.late and any(self.known.boxes[name_of(x)].gauge for x in reads(exponent)):
+            a = self._more(a, 4 * self.unit.u * self.known.late)
         self._in_exponent = before
         again = 1 + a.rescalings
         return fn.exponential(a, self.unit, (1 + self._error("exp")) ** again - 1, again * self.unit.tiny, base)
@@ -147,7 +157,12 @@ class Terms:
         if not shifts:
             return a
         more = self.unit.u * reduce(np.add, [np.where(np.isfinite(s.value), s.size, 0.0) for s in shifts], 2 * a.size)
-        return replace(a, bound=np.where(np.isfinite(a.value), (a.bound + more) * bx.UP, a.bound), low=0.0 * a.low)
+        return self._more(a, more)
+
+    @staticmethod
+    def _more(b: Box, error: Array | float) -> Box:
+        """The box with a further error where it is a number."""
+        return replace(b, bound=np.where(np.isfinite(b.value), (b.bound + error) * bx.UP, b.bound), low=0.0 * b.low)
 
     def _piecewise(self, e: sp.Piecewise) -> Box:
         out = bx.exactly(self._full(np.nan))
@@ -177,7 +192,9 @@ class Terms:
         if name == "Abs":
             return fn.absolute(a)
         if name == "log":
-            return fn.logarithm(a, self.unit, self._error("log"))
+            b = fn.logarithm(a, self.unit, self._error("log"))
+            late = any(name_of(x) in (self.known.lagging or ()) for x in reads(e))
+            return self._more(b, (self._error("log") + self.unit.u) * self.known.late) if late else b
         if name in fn.SMOOTH:
             return fn.smooth(name, a, self.unit, self._error(name))
         there = ", ".join(sorted(FUNCTIONS))

@@ -32,7 +32,9 @@ roundings as there are additions with two operands that are not 0, plus its prod
 is taken; hence ``gamma_r sum |terms|``. Points outside ``where`` contribute exact zeros. The rescalings of an online softmax
 multiply a weight by further exponentials of differences of running maxima; these are monotone, so the differences telescope to
 that of the list and only the error of exp is repeated. A row maximum that the kernel used is ``t = k`` by definition, within the
-radius of what it is a maximum of; that distance is part of ``own``, so all sizes below contain it. A term of a sum whose
+radius of what it is a maximum of; that distance is part of ``own``, so all sizes below contain it. A maximum that is late by s
+multiplies what has a degree in it (:mod:`.degrees`) by ``e^s``, errors included: where every tensor has a degree, boxes are those
+divided by it, and what rounds relative to the exponents themselves errs by a few ``u s`` more. A term of a sum whose
 condition rounding errors could turn may be in one of the two sums and not in the other: its size is added. Nothing is
 linearised. The
 steps of a scan are statements one after the other, and a tensor of a scan is exactly 0 beyond its ends.
@@ -56,17 +58,22 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from symattn import formats
 from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, integer_symbols, name_of, reads
 from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box, Unit
 from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, gamma, sum_of_products, weights
 from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, there_or_zero, unknown
+from symattn.readings.degrees import lagging
 from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.steps import at_step, place_of, walk
 from symattn.readings.subscripts import Subscripts, is_position
 
 __all__ = ["Box", "Evaluation", "evaluate"]
+
+WIDE = 127
+"""Greatest exponent of formats in which what a row maximum is late by overflows nothing."""
 
 
 def evaluate(
@@ -160,6 +167,9 @@ class Evaluation:
         self.refined: dict[str, Box] = {}
         self._integers = {n: a.astype(np.int64) for n, a in given.items() if a.dtype.kind in "iub"}
         self.known = Known({}, every, arithmetic, Subscripts(self._integers.get, numbers, scans=program.scan_axes))
+        wide = (formats.get(f).emax >= WIDE for f in (arithmetic.compute, arithmetic.accumulate, arithmetic.aux))
+        if arithmetic.stale and all(wide):
+            self.known = replace(self.known, lagging=lagging(program))
         for name, a in given.items():
             self.known.boxes[name] = _input(a, (input_errors or {}).get(name))
         self.known.boxes.update(boxes or {})
@@ -374,7 +384,8 @@ class _Reading:
         """A row maximum is what the kernel used: what it may be off by enters sizes only."""
         a = self.known.arithmetic
         finite = np.isfinite(b.value)
-        own = b.own if self.fixed else (b.own + np.where(finite, b.bound + a.stale, 0.0)) * bx.UP
+        stale = a.stale if self.known.lagging is None else 0.0
+        own = b.own if self.fixed else (b.own + np.where(finite, b.bound + stale, 0.0)) * bx.UP
         running = self.program[s.name].scan is not None  # its rescalings are in the list
         again = b.rescalings + (0 if s.over or a.tile is None or running else 1)
         low = np.maximum(np.abs(b.value) - own, 0.0)

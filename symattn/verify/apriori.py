@@ -29,9 +29,10 @@ from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, name_of, reads, tensor
 from symattn.readings import rounding
 from symattn.readings.boxes import UP, Box, Unit, fits
+from symattn.readings.degrees import degrees_of
 from symattn.readings.sizes import find_sizes, size_value
 from symattn.verify.aprioriparts import Reach, Share, around, exponent_of, leaf_of, leaves_of, over
-from symattn.verify.replayplan import chain_of, degrees_of, products_of
+from symattn.verify.replayplan import chain_of, products_of
 
 
 def apriori(
@@ -150,7 +151,7 @@ class _Apriori:
         z, leaf = over(self.boxes[f"{s.name}_z"]), leaf_of(self.program, s, self.exponents[s.name])
         if leaf is None:
             return None
-        u, a, top = self._unit(self.a.compute), self.a, over(self.boxes[gauge]).size
+        u, a, top = self._unit(self.a.compute), self.a, over(self.boxes[gauge]).size + self.a.stale
         x = z.size + z.error + top
         exponent = z.error + u.u * x + (u.u * (top + 2 * x) if a.folded else 0.0)
         again = 1 + self._rescalings(gauge)
@@ -297,7 +298,7 @@ class _Apriori:
         more = mass.tiny * math.exp(min(lag, 700.0))
         if not mass.fall + more < 1:
             return None
-        height, top = math.log(mass.most), over(self.boxes[mass.gauge]).size
+        height, top = math.log(mass.most), over(self.boxes[mass.gauge]).size + self.a.stale
         error = max(-math.log1p(-mass.fall - more), math.log1p(mass.rel + more))
         error += a.function_errors("log") * (height + lag + error) + u.tiny
         error += a.shift_roundings * u.u * (top + lag)

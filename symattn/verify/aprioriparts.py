@@ -11,7 +11,8 @@ import sympy as sp
 from symattn import formats
 from symattn.program import Program, Statement, name_of, reads
 from symattn.readings.boxes import Box
-from symattn.verify.replayplan import Degree, chain_of
+from symattn.readings.degrees import Degree
+from symattn.verify.replayplan import chain_of
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ from functools import lru_cache
 import sympy as sp
 
 from symattn.program import Program, Statement, Tensor, integer_symbols, name_of, reads, subscripts_of, tensor
-
-Degree = Mapping[str, sp.Expr]
-"""Power of each row maximum, by its name; none is left out that is not 0."""
+from symattn.readings.degrees import Degree, degrees_of
 
 
 @dataclass(frozen=True)
@@ -107,64 +105,6 @@ def plan(program: Program, summed: frozenset[str] = frozenset()) -> Plan | None:
             given[name] = one or None
     used = {c.rounded for c in casts} & set(rest.inputs)
     return Plan(tuple(c for c in casts if c.rounded in used), rest, given, chains)
-
-
-def degrees_of(program: Program) -> dict[str, Degree | None]:
-    """The degree of every tensor in every row maximum; None where it has none."""
-    found: dict[str, Degree | None] = {}
-    gauges = {s.name for s in program if s.range_only}
-    for s in program:
-        if s.range_only:
-            continue
-        free = all(_decides(c, found, gauges) for c in s.conditions)
-        one = _degree(s.expr, found, gauges) if free else None
-        found[s.name] = one if not s.over or s.reduce == "sum" or one == {} else None
-    return found
-
-
-def _decides(c: sp.Basic, found: Mapping[str, Degree | None], gauges: set[str]) -> bool:
-    """Whether a condition holds whatever the maxima are: it reads what has degree 0, or compares with 0."""
-    names = [name_of(x) for x in reads(c)]
-    if any(n in gauges or found.get(n, {}) is None for n in names):
-        return False
-    return all(found.get(n, {}) == {} for n in names) or (isinstance(c, sp.core.relational.Relational) and 0 in c.args)
-
-
-def _degree(e: sp.Basic, found: Mapping[str, Degree | None], gauges: set[str]) -> Degree | None:
-    tensors = {name_of(x) for x in reads(e)}
-    if not tensors & gauges and all(found.get(n, {}) == {} for n in tensors):
-        return {}
-    if e in reads(e):
-        return None if name_of(e) in gauges else found.get(name_of(e), {})
-    if isinstance(e, sp.exp):
-        return _exponent(e.args[0], found, gauges)
-    if isinstance(e, sp.Pow) and e.exp.is_number:
-        inner = _degree(e.base, found, gauges)
-        return None if inner is None else {n: k * e.exp for n, k in inner.items()}
-    if isinstance(e, (sp.Mul, sp.Add)):
-        parts = [_degree(x, found, gauges) for x in e.args]
-        if any(p is None for p in parts):
-            return None
-        known = [p for p in parts if p is not None]
-        if isinstance(e, sp.Add):
-            return known[0] if all(p == known[0] for p in known) else None
-        total: dict[str, sp.Expr] = {}
-        for p in known:
-            for n, k in p.items():
-                total[n] = total.get(n, sp.Integer(0)) + k
-        return {n: k for n, k in total.items() if k != 0}
-    return None
-
-
-def _exponent(e: sp.Expr, found: Mapping[str, Degree | None], gauges: set[str]) -> Degree | None:
-    total: dict[str, sp.Expr] = {}
-    for term in sp.Add.make_args(e):
-        number, rest = term.as_coeff_Mul()
-        if rest in reads(rest) and name_of(rest) in gauges:
-            total[name_of(rest)] = total.get(name_of(rest), sp.Integer(0)) - number
-        elif _degree(term, found, gauges) != {}:
-            return None
-    return {n: k for n, k in total.items() if k != 0}
 
 
 def _before_maxima(program: Program) -> set[str]:

@@ -7,9 +7,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+import sympy as sp
 
 from symattn import arithmetic
 from symattn.definition import Definition
+from symattn.program import Program, Statement, indices, size, tensor
 from symattn.readings import rounding
 from symattn.verify.lists import kernel_program
 from tests.readings import declared as kernels
@@ -31,6 +33,7 @@ def shares(q, k, v, how, declared):
     out, lse = kernels.flash(q, k, v, scale, how)
     true = sim.exact(q, k, v, np.ones((q.shape[1], k.shape[1]), bool), scale)
     box = rounding.evaluate(listed(), {"Q": q, "K": k, "V": v}, declared)
+    assert np.isfinite(box["O"].bound).all() and np.isfinite(box["L"].bound).all()
     found = []
     for name, x in (("O", out), ("L", lse)):
         error = np.abs(np.asarray(x - true[name], np.float64))
@@ -158,3 +161,27 @@ def test_blocks_count_steps_and_not_terms():
     assert replace(a, depth=3).additions(100, 100) == 3
     assert a.step_error == pytest.approx(17 * 2.0**-24 + 2.0**-24, rel=1e-6)
     assert replace(a, truncate=("accumulate",), block_bits=13).step_error == pytest.approx(17 * 2.0**-13, rel=1e-3)
+
+
+def test_a_late_maximum_costs_what_it_rounds_and_no_more():
+    """What is late is common to a row: the bound grows by some roundings of it, and not by its exponential."""
+    q, k, v = drawn("normal")
+    late, now = (rounding.evaluate(listed(), {"Q": q, "K": k, "V": v}, replace(BASE, stale=s)) for s in (6.0, 0.0))
+    assert (late["O"].bound < 1.001 * now["O"].bound).all() and (late["O"].bound > now["O"].bound).all()
+    assert (late["L"].bound > now["L"].bound + 6 * 2.0**-24).all() and (late["L"].bound < 3 * now["L"].bound).all()
+
+
+def test_where_a_tensor_has_no_degree_a_late_maximum_costs_its_exponential():
+    i, j = indices("i j")
+    e = tensor("E", i, j)
+    program = Program(
+        (
+            Statement(tensor("m", i), tensor("s", i, j), (j,), "max", range_only=True),
+            Statement(e, sp.exp(tensor("s", i, j) - tensor("m", i))),
+            Statement(tensor("x", i), e + e**2, (j,)),
+        ),
+        {i: size("n"), j: size("k")},
+        ("x",),
+    )
+    box = rounding.evaluate(program, {"s": np.zeros((1, 3), np.float32)}, replace(BASE, stale=2.0))["x"]
+    assert box.own > 3 * np.exp(2)

@@ -14,6 +14,7 @@ from symattn import arithmetic, variants
 from symattn.definition import Definition
 from symattn.program import Program, Statement, indices, size, tensor
 from symattn.readings import rounding
+from symattn.readings.degrees import degrees_of
 from symattn.verify.inputs import Shape, fields_for
 from symattn.verify.judge import run_case
 from symattn.verify.kernels.ours import Flash
@@ -21,7 +22,7 @@ from symattn.verify.lists import kernel_program
 from symattn.verify.reference import Reference
 from symattn.verify.replay import Replay
 from symattn.verify.replayed import fingerprints
-from symattn.verify.replayplan import degrees_of, plan
+from symattn.verify.replayplan import plan
 from symattn.verify.replaytiles import running
 from symattn.verify.report import Report
 from tests.readings import declared as kernels
