@@ -10,6 +10,7 @@ from symattn.definition import Definition
 from symattn.verify.inputs import KINDS, cases_for, fields_for, fitted
 from symattn.verify.judge import run_case
 from symattn.verify.kernels.registry import resolve
+from symattn.verify.observed import Observed
 from symattn.verify.reference import Reference
 from symattn.verify.report import CaseReport
 from tests.quality.kernels.correct import CORRECT
@@ -55,3 +56,13 @@ def judged(row: Row, plan: str, dtype: str) -> tuple[str, list[str]]:
 def judges(plan: str, kind: str, dtype: str) -> bool:
     """Whether a kernel's declaration promises anything for an input of a kind."""
     return BY_NAME[kind].promised(CORRECT[plan].declares(dtype))
+
+
+def observed(row: Row, plan: str, dtype: str, kinds: Iterable[str]) -> list[Observed]:
+    """What a diagnosis sees of a planted kernel on some inputs."""
+    seen: list[Observed] = []
+    for kind in kinds:
+        ref = reference(row.definition, kind, dtype)
+        kernel = resolve(CORRECT[plan].kernel(dtype, row.planted(dtype)))
+        run_case(kernel, ref, kind, backward=row.backward, seen=seen)
+    return seen

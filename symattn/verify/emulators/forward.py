@@ -66,11 +66,11 @@ def forward(query: Array, key: Array, value: Array, s: Setting, machine: Machine
             new, frame = _shifted(top, z, machine)
             step = np.where(np.isneginf(top), 0.0, top - _finite(new))
             e = machine("exp", np.exp(z - frame[..., None]))
-            total = machine("sum", total * machine("exp", np.exp(step * machine.grown_sum)) + e.sum(-1))
+            total = machine("sum", total * machine("rescale", np.exp(step * machine.grown_sum)) + e.sum(-1))
             if machine.normalised:
                 e = e / np.where(total == 0, 1.0, total)[..., None]
             weights = machine("weight", np.minimum(_dropped(e, s, keys, rows), machine.clip))
-            grown = out * machine("exp", np.exp(step * machine.grown_output))[..., None]
+            grown = out * machine("rescale", np.exp(step * machine.grown_output))[..., None]
             out = machine("partial", _added(grown, weights, v[:, :, keys], machine))
             top = new
         if sinks is not None and machine.sink_outside:
@@ -122,7 +122,8 @@ def _finished(out: Array, total: Array, top: Array, v: Array, s: Setting, machin
     empty = (total == 0) & ~part(s.keep, slice(0, v.shape[2]), top.shape).any(-1)
     nothing = empty & (machine.shift == "maximum")
     lse = np.where(nothing, -np.inf, _finite(top) + np.log(total))
-    out = out / np.where(nothing | machine.normalised, 1.0, total)[..., None]
+    whole = nothing | machine.normalised | ((total == 0) & machine.guarded)
+    out = out / np.where(whole, 1.0, total)[..., None]
     kind = machine.empty or s.empty_row
     filler = {"nan": np.full_like(out, np.nan), "uniform": np.broadcast_to(v.mean(2, keepdims=True), out.shape)}
     out = np.where(empty[..., None], filler.get(kind, out), out)

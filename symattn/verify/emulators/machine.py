@@ -16,12 +16,12 @@ from symattn.formats import Format
 from symattn.intake import Array
 
 STEPS = (
-    *("raw", "score", "exp", "sum", "weight", "term", "partial", "out", "lse"),
+    *("raw", "score", "exp", "rescale", "sum", "weight", "term", "partial", "out", "lse"),
     *("saved_lse", "delta", "recomputed", "grad_weight", "grad_query", "grad_key", "sink_terms"),
 )
-"""Steps that can be rounded: q.k, the scaled score, exponentials, their running sum, the weight that meets V, the output after
-every key and after every tile, the results; in the backward the LSE and D as read, recomputed scores, dP, dQ after every tile,
-dK and dV after every tile of queries, the terms of dSink."""
+"""Steps that can be rounded: q.k, the scaled score, exponentials of scores, factors of rescaling, the running sum, the weight
+that meets V, the output after every key and after every tile, the results; in the backward the LSE and D as read, recomputed
+scores, dP, dQ after every tile of keys, dK and dV after every tile of queries, the terms of dSink."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Machine:
         Weights are divided by their sum before they meet V; for a single tile.
     multiplies
         Masked values are multiplied by 0 instead of left out.
+    guarded
+        A sum that is 0 is taken for that of a row without keys, and the output is 0 instead of 0/0.
     empty
         Output of rows without keys; None: as the definition says.
     empty_gradient
@@ -93,6 +95,7 @@ class Machine:
     clip: float = np.inf
     normalised: bool = False
     multiplies: bool = False
+    guarded: bool = False
     empty: str | None = None
     empty_gradient: float = 0.0
     tail: bool = False

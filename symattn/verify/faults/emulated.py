@@ -35,7 +35,7 @@ def _finite_mask(s: Situation) -> Changes:
 
 
 def _sentinel(s: Situation) -> Changes:
-    return [(f"{x:g}", {"masked": x, "start": x}) for x in FINITE]
+    return [way for x in FINITE for way in _ways(f"{x:g}", masked=x, start=x)]
 
 
 def _empty(s: Situation) -> Changes:
@@ -47,6 +47,12 @@ def _empty(s: Situation) -> Changes:
 def _multiplies(s: Situation) -> Changes:
     finite = all(np.isfinite(x.astype(np.float64)).all() for x in (s.reference.call.key, s.reference.call.value))
     return [] if finite and not _masks(s) else [("", {"multiplies": True})]
+
+
+def _ways(label: str, **changes: object) -> Changes:
+    """With 0/0 where all weights underflow, and with the sum guarded."""
+    guarded = f"{label}, a sum of 0 guarded".removeprefix(", ")
+    return [(label, changes), (guarded, {**changes, "guarded": True})]
 
 
 def _in_format_of(s: Situation) -> Changes:
@@ -112,7 +118,7 @@ RANGE = (
         look="whether the maximum is taken before the tail is masked",
         shows="all scores below -104 in float32: every weight underflows",
         blind="a score >= 0; exact arithmetic",
-        rewrite=in_forward(untiled(lambda s: [("", {"shift": "not below 0"})])),
+        rewrite=in_forward(untiled(lambda s: _ways("", shift="not below 0"))),
     ),
     Fault(
         "F46",
@@ -124,7 +130,7 @@ RANGE = (
         look="the argument of exp",
         shows="s > 88.7 in float32, 11.1 in float16; all s < -104",
         blind="small scores",
-        rewrite=in_forward(untiled(lambda s: [("", {"shift": "nothing"})])),
+        rewrite=in_forward(untiled(lambda s: _ways("", shift="nothing"))),
     ),
     Fault(
         "F45",
@@ -202,7 +208,7 @@ TILE = (
         look="what replaces a maximum of -infinity, and whether that is kept",
         shows="a first tile without keys, then s < -104",
         blind="later s > 0; exact arithmetic",
-        rewrite=in_forward(tiled(lambda s: [("", {"stuck": True})])),
+        rewrite=in_forward(tiled(lambda s: _ways("", stuck=True))),
     ),
     Fault(
         "F55",

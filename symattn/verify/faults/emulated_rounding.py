@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,6 +47,13 @@ def _accumulator(s: Situation) -> Iterator[tuple[str, Machine]]:
         yield f"{f} after every key", plain(s, tile=64, rounded={"term": f} | _weights(s))
     for label, machine in in_tiles("partial", lambda s: s.arithmetic.accumulate)(s):
         yield f"{label}, once a tile", machine
+
+
+def _exponentials(s: Situation) -> Iterator[tuple[str, Machine]]:
+    """Exponentials of scores, and those of rescaling too."""
+    yield from in_tiles("exp", lambda s: s.arithmetic.aux)(s)
+    for label, machine in in_tiles("exp", lambda s: s.arithmetic.aux)(s):
+        yield f"{label}, rescaling too", replace(machine, rounded={**machine.rounded, "rescale": machine.rounded["exp"]})
 
 
 def _weight(s: Situation) -> Iterator[tuple[str, Machine]]:
@@ -104,7 +112,7 @@ ROWS = (
         look="the format in which exp is evaluated",
         shows="sums of few keys, in the LSE",
         blind="the output alone",
-        rewrite=in_forward(in_tiles("exp", lambda s: s.arithmetic.aux)),
+        rewrite=in_forward(_exponentials),
     ),
     Fault(
         "F142",
