@@ -204,7 +204,7 @@ def with_tiny(found: Mapping[str, Enclosure], digits: int) -> dict[str, Enclosur
     out = {}
     for name, e in found.items():
         state = e.status.copy()
-        for at in zip(*np.nonzero(e.status == "undecided"), strict=True):
+        for at in map(tuple, np.argwhere(e.status == "undecided")):
             m, r = e.mid[at], e.rad[at]
             if isinstance(m, Fraction) and isinstance(r, Fraction) and abs(m) + r <= floor:
                 state[at] = "tiny"

@@ -19,7 +19,7 @@ from symattn.program import tensor as T
 from symattn.readings import balls
 from symattn.readings.specials import POSITIVE
 from symattn.truth import Enclosure, truth
-from symattn.truth.enclosure import decimal, of_balls, open_balls
+from symattn.truth.enclosure import decimal, of_balls, open_balls, with_tiny
 from tests.programs import attention
 
 i, j = indices("i j")
@@ -271,3 +271,15 @@ def test_a_hidden_zero_beside_ordinary_numbers_is_tiny_and_nothing_else_is() -> 
     assert all(
         abs(m) + r < Fraction(1, 10**59) for m, r in zip(found["grad_query"].mid[0], found["grad_query"].rad[0], strict=True)
     )
+
+
+def test_a_scalar_may_be_undecided():
+    def scalar(x):
+        a = np.empty((), dtype=object)
+        a[()] = x
+        return a
+
+    one = Enclosure(np.array([Fraction(1)], dtype=object), np.array([Fraction(0)], dtype=object), np.array(["exact"]))
+    for radius, state in ((50, "tiny"), (30, "undecided")):
+        zero = Enclosure(scalar(Fraction(0)), scalar(Fraction(1, 10**radius)), np.array("undecided"))
+        assert with_tiny({"x": one, "y": zero}, 20)["y"].status == state
