@@ -1,7 +1,8 @@
 """The bound of a tiled softmax attention as one derives it by hand, in NumPy: centred on the output, rigorous, no code shared.
 
-For one row with true weights p, output O, log-sum-exp L, scores z and x = max z - z. The exponent of a computed weight is off by at
-most E beyond what is common to the row, so the computed weights are c p (1 + theta) with |theta| <= T and one unknown c, and
+For one row with true weights p, output O, log-sum-exp L, scores z and x = max z - z. The exponent of a computed weight is off
+by at most E beyond what is common to the row, so the computed weights are c p (1 + theta) with |theta| <= T and one unknown c,
+and
 
     computed O - O = sum p [(1 + theta)(1 + pi)(V - O) + (1 + theta)(pi V' ...)] / sum p (1 + theta)(1 + b)
 
@@ -50,8 +51,11 @@ def forward(q, k, v, scale, io, tile, function=8 * U, shift=4, stored=2 * U):
     u_o, eta_o = OUT[io]
     kappa = (1 + U) * (1 + u_o) - 1
     of_o = inner * (1 + kappa) + kappa * np.abs(o) + eta_o
+    exponent = (1 + stored) * a + U * (x + 2 * most)  # the scale moves all scores of a row together, by its mean score
+    theta, least = np.exp(exponent) * more - 1, np.exp(-exponent) / more
     beta = g_l + (1 + g_l) * (p * theta).sum(-1)
-    beta = np.maximum(np.log1p(beta), -np.log(omega[..., 0]))
+    beta = np.maximum(np.log1p(beta), -np.log((1 - g_l) * (p * least).sum(-1)))
+    beta = beta + stored * np.abs((p * z).sum(-1))
     size = np.abs(m[..., 0]) + most[..., 0]
     of_l = beta + function * (np.abs(log) + beta) + shift * U * size + U * (np.abs(lse) + beta + shift * U * size)
     return of_o, of_l

@@ -28,11 +28,12 @@ the claim follows by induction along the list from ``k_out - t_out``: the terms 
 been collected when x is reached, and are replaced by those of x's own operands, until none is left. Inputs end with what is
 given as their error. ∎
 
-*Operands that are not followed.* Where there is no divided difference (a look-up ``E[tok[p]]``, a step function, a maximum that
-is not ``range_only``, a product, a scan, a condition that rounding could turn) or where it would be too dear, the operand is
-*cut*: it enters f_s with its true value, and what k_x differs from that by, at most ``bound_x``, becomes part of err_s. The
-identity holds as before with another err_s. In the same way an operand x that is read once, element by element, is *folded*: its own err_x becomes part of err_s, and slopes go
-through ``f_s(f_x(...))``. Both only move errors from one term to another; neither can make the bound wrong.
+*Operands that are not followed.* Where there is no divided difference (a look-up ``E[tok[p]]``, a step function, a maximum
+that is not ``range_only``, a product, a scan, a condition that rounding could turn) or where it would be too dear, the operand
+is *cut*: it enters f_s with its true value, and what k_x differs from that by, at most ``bound_x``, becomes part of err_s. The
+identity holds as before with another err_s. In the same way an operand x that is read once, element by element, is *folded*:
+its own err_x becomes part of err_s, and slopes go through ``f_s(f_x(...))``. Both only move errors from one term to another;
+neither can make the bound wrong.
 
 *Row maxima.* t belongs to the maximum that the kernel used, as in the rounding reading: ``k_m - t_m`` is 0, and nothing is
 followed through m. Outputs do not depend on it (proved by :mod:`symattn.claims`). A tensor that is proved not to depend on it

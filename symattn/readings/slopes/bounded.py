@@ -33,7 +33,9 @@ class Bounded:
     bound
         At most how far the output of a conforming kernel is from the true value; infinite where nothing is promised.
     parts
-        Where asked for: what each source of errors contributes to the bound from slopes.
+        Where asked for: what each source of errors contributes, by statement and kind of rounding (``"E: exp"``). Kinds are
+        sum, operation, exp, log, tanh, function, cast (of an operand), storage, buffer, scale, underflow (what flushing costs),
+        given (errors of inputs), and cut: operands that are not followed. They add up to the bound from slopes.
     """
 
     value: Array
@@ -129,5 +131,8 @@ def within(
         bound = b.bound
         if n not in sharper and sweeps.worthwhile(n):
             bound = np.fmin(bound, sweeps.bound(n))
-        found[n] = Bounded(b.value, sweeps.own(n, 0.0) if own else b.own, bound, sweeps.parts(n) if parts else None)
+        sources = sweeps.parts(n) if parts else None
+        if sources:
+            bound = np.fmin(bound, sum(sources.values()))
+        found[n] = Bounded(b.value, sweeps.own(n, 0.0) if own else b.own, bound, sources)
     return found
