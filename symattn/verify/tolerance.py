@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from symattn import formats
-from symattn.arithmetic import Arithmetic, declaration, uniform
-from symattn.binding import Bound, bind
+from symattn.arithmetic import Arithmetic, declaration
+from symattn.binding import bind
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, InputValueError, LimitError, UnknownNameError, nearest
 from symattn.fields import field_of
 from symattn.intake import Array
 from symattn.program import Program
 from symattn.readings import numpy as values
-from symattn.readings import rounding
+from symattn.readings import slopes
 from symattn.verify import programs
 from symattn.verify.apriori import apriori
 from symattn.verify.aprioriparts import Reach
@@ -186,12 +186,11 @@ def tolerances(
     sizes = dict(bound.sizes)
     letters = {n: reach[f] for n in program.inputs if (f := field_of(n, own)) in reach}
     prior = apriori(program, inputs, letters, a, sizes=sizes)
-    boxes = rounding.evaluate(program, inputs, a, sizes=sizes)
-    exact = rounding.evaluate(program, inputs, _double(a), sizes=sizes)
+    derived = slopes.bounds(program, inputs, a, sizes=sizes)
     moved = _Moved(program, inputs, sizes)
     rows = {}
     for name in program.outputs:
-        rows[field_of(name, own)] = _row(name, bound, prior[name], boxes[name].bound, exact[name], moved)
+        rows[field_of(name, own)] = _row(name, prior[name], derived[name], moved)
     return Tolerances(bound.definition, a, s, reach, law, seed, rows)
 
 
@@ -239,10 +238,6 @@ def magnitude(name: str, value: Any) -> float:
     return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
 
 
-def _double(a: Arithmetic) -> Arithmetic:
-    return uniform("own", "float64", algorithm=a.algorithm)
-
-
 class _Moved:
     """The outputs with all scores times 1 + e, in float64: the queries are multiplied by it."""
 
@@ -278,16 +273,16 @@ class _Moved:
         return float(2.0 ** (35 * low / GRID - 34)) if low >= 0 else 0.0
 
 
-def _row(name: str, bound: Bound, prior: Reach, derived: Array, exact: Any, moved: _Moved) -> Tolerance:
-    there = np.isfinite(exact.value)
-    size = np.where(there, np.abs(exact.value), 0.0)
-    need = np.where(there, derived + exact.own, 0.0)
-    atol, rtol = covering(np.maximum(size - exact.own, 0.0)[there], need[there])
+def _row(name: str, prior: Reach, found: slopes.Bounded, moved: _Moved) -> Tolerance:
+    there = np.isfinite(found.value)
+    size = np.where(there, np.abs(found.value), 0.0)
+    need = np.where(there, found.bound, 0.0)
+    atol, rtol = covering(np.maximum(size - found.own, 0.0)[there], need[there])
     pair = atol + rtol * size if math.isfinite(atol) else np.full(size.shape, np.inf)
     asked: dict[str, Callable[[], Array] | Array] = {
         "bounded": np.full(size.shape, prior.error),
         "pair": pair,
-        "derived": derived,
+        "derived": found.bound,
     }
     missed = {k: moved.missed(name, np.asarray(x)) for k, x in asked.items()}
     return Tolerance(prior.size, prior.error, atol, rtol, float(np.max(need, initial=0.0)), missed)

@@ -12,7 +12,7 @@ import sympy as sp
 from symattn import arithmetic
 from symattn.definition import Definition
 from symattn.program import Program, Statement, indices, size, tensor
-from symattn.readings import rounding
+from symattn.readings import rounding, slopes
 from symattn.verify.lists import kernel_program
 from tests.readings import declared as kernels
 from tests.readings import simulated as sim
@@ -27,12 +27,20 @@ def listed():
     return kernel_program(Definition(heads=2).program(), None, BASE)
 
 
-def shares(q, k, v, how, declared):
+def plain(q, k, v, declared):
+    return rounding.evaluate(listed(), {"Q": q, "K": k, "V": v}, declared)
+
+
+def by_slopes(q, k, v, declared):
+    return slopes.bounds(listed(), {"Q": q, "K": k, "V": v}, declared)
+
+
+def shares(q, k, v, how, declared, reading=plain):
     """The greatest error of output and LSE as a share of the bound."""
     scale = 1 / np.sqrt(q.shape[-1])
     out, lse = kernels.flash(q, k, v, scale, how)
     true = sim.exact(q, k, v, np.ones((q.shape[1], k.shape[1]), bool), scale)
-    box = rounding.evaluate(listed(), {"Q": q, "K": k, "V": v}, declared)
+    box = reading(q, k, v, declared)
     assert np.isfinite(box["O"].bound).all() and np.isfinite(box["L"].bound).all()
     found = []
     for name, x in (("O", out), ("L", lse)):
@@ -100,6 +108,14 @@ LAWS = ("normal", "large", "cancelV", "onehot", "uniform", "meanV", "subnormal")
 def test_a_kernel_that_does_what_is_declared_stays_within_the_bound(how, declared, fmt, law, width):
     q, k, v = drawn(law, fmt, d=width)
     assert max(shares(q, k, v, how, declared)) <= 1
+
+
+@pytest.mark.parametrize("law", ["normal", "meanV"])
+@pytest.mark.parametrize("name", [*CONFORMING, *EIGHT])
+def test_so_it_does_within_the_bound_from_slopes(name, law):
+    how, declared = {**CONFORMING, **EIGHT}[name]
+    q, k, v = drawn(law, "e4m3" if name in EIGHT else "bfloat16", d=12)
+    assert max(shares(q, k, v, how, declared, by_slopes)) <= 1
 
 
 SPARSE = levels([1.0] + [2.0**-23 * 0.99] * 800, np.ones(801))

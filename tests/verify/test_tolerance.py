@@ -14,7 +14,7 @@ from symattn import arithmetic
 from symattn.binding import bind
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, InputValueError, LimitError, ShapeError, UnknownNameError
-from symattn.readings import rounding
+from symattn.readings import slopes
 from symattn.truth.truth import truth
 from symattn.verify.apriori import apriori
 from symattn.verify.inputs import KINDS, Shape, fields_for
@@ -158,7 +158,7 @@ def test_the_pair_of_a_law_covers_the_derived_bounds_of_verify():
     kind = next(k for k in KINDS if k.name == "large")
     fields = {k: x for k, x in fields_for(d, Shape.parse("1,2,1,5,9,8"), "bfloat16", 3, kind).items() if k[:5] != "grad_"}
     b = bind(d, fields)
-    boxes = rounding.evaluate(followed(b.program, a, gradient=False), dict(b.inputs), a, sizes=dict(b.sizes))
+    boxes = slopes.bounds(followed(b.program, a, gradient=False), dict(b.inputs), a, sizes=dict(b.sizes))
     exact = truth(b.program, dict(b.inputs), bits=128, outputs=("O",), sizes=dict(b.sizes))["O"]
     pair = t["out"]
     for need, mid in zip(boxes["O"].bound.ravel(), np.asarray(exact.mid, object).ravel(), strict=True):
