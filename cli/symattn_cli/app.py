@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from symattn_cli import catalog, derive, golden, prove, tolerance, truth, verify
+from symattn_cli import catalog, derive, explain, golden, prove, tolerance, truth, verify
 from symattn_cli.exits import exit_code
 
 
@@ -78,3 +78,4 @@ app.command("truth")(truth.command)
 app.command("tolerance")(tolerance.command)
 app.command("prove")(prove.command)
 app.command("catalog")(catalog.command)
+app.command("explain")(explain.command)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from symattn.program import Program
 from symattn.verify.explaining import Hypothesis, convincing, explains, hypotheses, misses, predicted
@@ -19,6 +20,8 @@ EVALUATIONS = 150
 DERIVED = 24
 """Other programs whose gradients are derived."""
 POISON = "poison"
+EXACT = ("convention", "mathematics")
+"""Kinds that show in exact arithmetic: where one explains, none that is emulated is asked for."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,17 @@ class Search:
     def _forward(self) -> list[tuple[Hypothesis, ...]]:
         """What explains the outputs of every case."""
         o = self.smallest(False)
-        singles = hypotheses([f for f in self.faults if not f.backward_only], o.situation)
-        found = [(h,) for h in singles if self.holds(lambda at, h=h: h.on(at.situation), False)]
-        return found or [*self._pairs(o, singles)]
+        for faults in self.rounds(False):
+            singles = hypotheses(faults, o.situation)
+            found = [(h,) for h in singles if self.holds(lambda at, h=h: h.on(at.situation), False)]
+            if found:
+                return found
+        return [*self._pairs(o, hypotheses(self.rounds(False)[0], o.situation))]
+
+    def rounds(self, backward_only: bool) -> tuple[list[Fault], list[Fault]]:
+        """Faults of the forward, or of the backward alone: first conventions and mathematics, then what is emulated."""
+        own = [f for f in self.faults if f.backward_only == backward_only]
+        return [f for f in own if f.kind in EXACT], [f for f in own if f.kind not in EXACT]
 
     def _pairs(self, o: Observed, singles: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, ...]]:
         """Two faults at once, those first that explain most alone."""
@@ -125,11 +136,11 @@ class Search:
             if self.holds(lambda at, b=base: together(b, at), True):
                 return [Explanation(forward, (), both=bool(base), split=not base)]
         found: list[Explanation] = []
-        for base in bases:
-            o = self.smallest(True)
+        o = self.smallest(True)
+        for base, faults in product(bases, self.rounds(True)):
             found += [
                 Explanation(forward, (h,), both=bool(base))
-                for h in hypotheses([f for f in self.faults if f.backward_only], o.situation)
+                for h in hypotheses(faults, o.situation)
                 if self.holds(lambda at, b=base, h=h: together((*b, h), at), True)
             ]
             if found:
@@ -139,7 +150,7 @@ class Search:
     def _other_in_backward(self, forward: tuple[Hypothesis, ...]) -> list[Explanation]:
         """A fault of the forward that only the backward has."""
         o, found = self.smallest(True), []
-        for h in hypotheses([f for f in self.faults if not f.backward_only], o.situation):
+        for h in hypotheses(self.rounds(False)[0], o.situation):
             if self._affordable(h.on(o.situation)) and self.holds(lambda at, h=h: h.on(at.situation), True):
                 found.append(Explanation(forward, (h,)))
         return found

@@ -63,7 +63,8 @@ class Alternative:
     gradient
         A rewriting of the gradient's list alone.
     reads
-        What is read in place of a field: integers, positions in the flat array; -1 reads 0. Gradients of the field are added up
+        What is read in place of a field: integers,
+        positions in the flat array; -1 reads 0. Gradients of the field are added up
         where it was read.
     scatters
         Where gradients are added up instead, by field of the input.
@@ -107,7 +108,8 @@ class Fault:
     Parameters
     ----------
     id
-        ``F`` and a number for faults that show in the forward pass, ``B`` for those of the backward alone, ``C`` for shifts that
+        ``F`` and a number for faults that show in the forward pass, ``B`` for those of the backward alone,
+        ``C`` for shifts that
         exact algebra allows.
     title
         What the kernel does, as a clause.

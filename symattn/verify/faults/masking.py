@@ -351,7 +351,7 @@ ROWS = (
         look="the column offset of the mask in a tile", shows="a given mask", convention="attn_mask",
     ),
     Fault(
-        "F142", "mask with its keys in reverse order", "mathematics", "mask[i, m - 1 - j]", "mask[i, j]",
+        "F160", "mask with its keys in reverse order", "mathematics", "mask[i, m - 1 - j]", "mask[i, j]",
         looked_at("attn_mask", -1, lambda n: np.arange(n)[::-1]), look="the column stride of the mask", shows="a given mask",
         convention="attn_mask",
     ),

@@ -258,7 +258,7 @@ ROWS = (
         look="the end of the loop over the channels, vector widths", shows="d no multiple of the vector width",
     ),
     Fault(
-        "F143", "splits of the keys are averaged without their weights", "mathematics", "mean over r of O_r",
+        "F161", "splits of the keys are averaged without their weights", "mathematics", "mean over r of O_r",
         "sum over r of exp(L_r - L) O_r",
         _averaged, look="the merge of the splits", shows="keys in several splits",
     ),
