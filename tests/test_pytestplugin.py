@@ -100,7 +100,7 @@ class TestNamed:
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=["one process", "xdist"])
 def test_a_test_per_input_of_the_pack(pytester, workers):
     pytester.makepyfile(test_marked=MARKED)
     result = pytester.runpytest_subprocess(
