@@ -9,14 +9,14 @@ from symattn.definition import Definition
 from symattn.errors import SymattnError
 from symattn.verify.faults.fault import Situation
 from symattn.verify.guard import Guard, guard
-from symattn.verify.inputs import cases_for
+from symattn.verify.inputs import Choice, cases_for
 from symattn.verify.observed import Observed
 from symattn.verify.reference import Reference
 
 __all__ = ["strength"]
 
-SMALL = 30_000
-"""Pairs of queries and keys times width of the inputs that are taken: the long ones show nothing by their length alone here."""
+KINDS = "normal,tall,deep,long,square,capped,sinks"
+"""The inputs that are taken: between them every fault moves something that it can."""
 
 
 def strength(seen: Sequence[Observed], definition: Definition, dtype: str, seed: int) -> Callable[[], Guard] | None:
@@ -42,12 +42,12 @@ def strength(seen: Sequence[Observed], definition: Definition, dtype: str, seed:
 
 def _others(definition: Definition, dtype: str, seed: int, like: Situation, taken: set[str]) -> list[Situation]:
     try:
-        packed = cases_for(definition, dtype, seed)
+        packed = cases_for(definition, dtype, seed, Choice.of(only=KINDS))
     except SymattnError:
         return []
     found = []
     for name, fields in packed.items():
-        if name in taken or name == "poison" or max(a.size for a in fields.values()) > SMALL:
+        if name in taken:
             continue
         try:
             found.append(Situation(Reference(definition, fields), like.arithmetic, None, like.with_lse))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symattn.errors import KernelError
+from symattn.errors import KernelError, SymattnError
 from symattn.fields import BY_LETTER
 from symattn.formats import get as format_of
 from symattn.intake import Array
@@ -42,6 +42,8 @@ class Rerun:
             verdict, reason, share = self.tried(t)
         except KernelError as error:
             verdict, reason, share = "fail", str(error), None
+        except SymattnError as error:
+            verdict, reason, share = NOT_APPLICABLE, f"the kernel refuses such inputs: {error}", None
         case = "" if verdict == NOT_APPLICABLE else t.observed.case
         return PropertyReport(self.name, self.title, verdict, reason, case, share, self.counts)
 
