@@ -36,7 +36,14 @@ def matches(expected: str, got: str) -> bool:
     return re.fullmatch(pattern, "\n".join(line.rstrip() for line in got.strip("\n").splitlines())) is not None
 
 
-@pytest.mark.parametrize(("page", "command", "expected"), [b for b in console_blocks() if not b[1].startswith("cat ")])
+SLOW = {"findings.md"}
+"""Pages whose commands run real kernels."""
+COMMANDS = [
+    pytest.param(*b, marks=pytest.mark.slow if b[0] in SLOW else ()) for b in console_blocks() if not b[1].startswith("cat ")
+]
+
+
+@pytest.mark.parametrize(("page", "command", "expected"), COMMANDS)
 def test_a_command_prints_what_the_page_shows(page, command, expected, tmp_path):
     words = shlex.split(command)
     assert words[0] == "symattn", f"{page}: only symattn is run here, got {command!r}"
