@@ -168,7 +168,7 @@ def _differ(a: Explanation, b: Explanation, o: Observed) -> bool:
         alternative = together(hypotheses, o)
         if alternative is None:
             return False
-        found.append(predictions(o.situation, alternative, forward=not gradient, backward=gradient))
+        found.append(predictions(o.situation, alternative, forward=not gradient, backward=gradient, sharp=True))
     for name in found[0].keys() & found[1].keys():
         p, q = found[0][name], found[1][name]
         with np.errstate(all="ignore"):

@@ -89,10 +89,10 @@ def misses(tensors: Mapping[str, Array], found: Predictions) -> int:
     )
 
 
-def predicted(o: Observed, a: Alternative, gradient: bool) -> Predictions | None:
+def predicted(o: Observed, a: Alternative, gradient: bool, *, sharp: bool = False) -> Predictions | None:
     """What an alternative predicts for a case; None where it makes no sense there."""
     try:
-        return predictions(o.situation, a, forward=not gradient, backward=gradient)
+        return predictions(o.situation, a, forward=not gradient, backward=gradient, sharp=sharp)
     except (SymattnError, ZeroDivisionError, OverflowError):
         return None
 
@@ -106,6 +106,9 @@ def explains(o: Observed, a: Alternative, gradient: bool) -> Evidence | None:
     tensors = o.part(gradient)
     found = predicted(o, a, gradient)
     if found is None or misses(tensors, found):
+        return None
+    found = predicted(o, a, gradient, sharp=True) or found
+    if misses(tensors, found):
         return None
     return {n: left(x, o.base[n], found[n]) for n, x in tensors.items() if n in o.base}
 

@@ -62,4 +62,4 @@ class Observed:
     def base(self) -> Predictions:
         """What the definition says of all tensors that were judged."""
         gradient = bool(self.part(True))
-        return predictions(self.situation, SAME, forward=bool(self.part(False)), backward=gradient)
+        return predictions(self.situation, SAME, forward=bool(self.part(False)), backward=gradient, sharp=True)

@@ -149,11 +149,12 @@ class Search:
 
     def _other_in_backward(self, forward: tuple[Hypothesis, ...]) -> list[Explanation]:
         """A fault of the forward that only the backward has."""
-        o, found = self.smallest(True), []
-        for h in hypotheses(self.rounds(False)[0], o.situation):
-            if self._affordable(h.on(o.situation)) and self.holds(lambda at, h=h: h.on(at.situation), True):
-                found.append(Explanation(forward, (h,)))
-        return found
+        o = self.smallest(True)
+        return [
+            Explanation(forward, (h,))
+            for h in hypotheses(self.rounds(False)[0], o.situation)
+            if self._affordable(h.on(o.situation)) and self.holds(lambda at, h=h: h.on(at.situation), True)
+        ]
 
     def _affordable(self, a: Alternative) -> bool:
         """Whether its gradient needs no derivation, or one is left."""

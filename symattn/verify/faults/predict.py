@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +13,11 @@ import sympy as sp
 from symattn.arithmetic import Arithmetic
 from symattn.binding import OUTPUT_FIELDS, Bound, bind, unbind
 from symattn.definition import Definition
+from symattn.errors import SymattnError
 from symattn.fields import BY_LETTER, field_of
 from symattn.intake import Array
 from symattn.program import Program
-from symattn.readings import rounding
+from symattn.readings import rounding, slopes
 from symattn.verify import programs
 from symattn.verify.faults.fault import SAME, Alternative, Prediction, Predictions, Situation
 
@@ -23,7 +25,7 @@ GRADIENTS_IN = ("grad_out", "grad_lse")
 
 
 def predictions(
-    situation: Situation, alternative: Alternative = SAME, *, forward: bool = True, backward: bool = False
+    situation: Situation, alternative: Alternative = SAME, *, forward: bool = True, backward: bool = False, sharp: bool = False
 ) -> Predictions:
     """Every output of a kernel that computes the alternative, by field name.
 
@@ -35,6 +37,9 @@ def predictions(
         What is computed on it; :data:`SAME`: what the definition says.
     forward, backward
         Which outputs: ``out`` and ``lse``; the gradients.
+    sharp
+        Reach by the bounds that verdicts are made of, which know what errors have in common; else by plain propagation, which is
+        faster and never less.
 
     Returns
     -------
@@ -63,10 +68,11 @@ def predictions(
     arithmetic = alternative.arithmetic or situation.arithmetic
     found: Predictions = {}
     if forward:
-        found |= _evaluated(_forward_list(situation, alternative, bound, arithmetic), bound.inputs, bound, arithmetic)
+        list_ = _forward_list(situation, alternative, bound, arithmetic)
+        found |= _evaluated(list_, bound.inputs, bound, arithmetic, sharp)
     if backward:
         list_ = _backward_list(situation, alternative, bound)
-        found |= _evaluated(list_, _seeded(situation, alternative, bound), bound, arithmetic)
+        found |= _evaluated(list_, _seeded(situation, alternative, bound), bound, arithmetic, sharp)
     if alternative.writes:
         found |= {k: _looked_up(found[k], at) for k, at in alternative.writes.items() if k in found}
     if alternative.reads:
@@ -114,9 +120,13 @@ def _backward_list(situation: Situation, a: Alternative, bound: Bound) -> Progra
     return list_
 
 
-def _evaluated(list_: Program, inputs: Mapping[str, Any], bound: Bound, arithmetic: Arithmetic) -> Predictions:
+def _evaluated(list_: Program, inputs: Mapping[str, Any], bound: Bound, arithmetic: Arithmetic, sharp: bool) -> Predictions:
     given = {n: inputs[n] for n in list_.inputs}
-    boxes = rounding.evaluate(list_, given, arithmetic, sizes=dict(bound.sizes))
+    boxes: Mapping[str, Any] = {}
+    if sharp:
+        with suppress(SymattnError):  # a list of a shape that slopes are not known for: plain propagation covers every list
+            boxes = slopes.bounds(list_, given, arithmetic, sizes=dict(bound.sizes))
+    boxes = boxes or rounding.evaluate(list_, given, arithmetic, sizes=dict(bound.sizes))
     found: Predictions = {}
     for name in list_.outputs:
         field, value = unbind(bound, name, boxes[name].value)

@@ -8,14 +8,18 @@ from tests.verify.faults.running import diagnosis, seen
 from tests.verify.planted import BACKWARD, FORWARD, kernel
 
 IDS = {
-    "heads tiled": "F01", "no scale": "F05", "scale 1/d": "F06", "model width": "F07", "top-left": "F13", "strict causal": "F14",
+    "heads tiled": "F01", "no scale": "F05", "scale 1/d": "F06", "model width": "F07", "top-left": "F13",
+    "strict causal": "F14",
     "one future key": "F15", "causal per 4 rows": "F16", "window + 1": "F18", "window - 1": "F19", "softcap dropped": "F20",
-    "softcap after mask": "F21", "alibi sign": "F22c", "alibi exponent": "F22a", "sink dropped": "F23", "mask after softmax": "F26",
+    "softcap after mask": "F21", "alibi sign": "F22c", "alibi exponent": "F22a", "sink dropped": "F23",
+    "mask after softmax": "F26",
     "mask -1e-9": "F28", "polarity": "F30", "padded key": "F33", "softmax over queries": "F38", "lse base 2": "F40",
     "lse without maximum": "F41", "additive mask dropped": "F79",
     "dK without scale": "B01", "dQ without scale": "B02", "dQ times log2e": "B03", "last head of the group": "B04",
-    "group by remainder": "B06", "D omitted": "B07", "mask ignored": "B09", "window + 1 backward": "B11", "softcap derivative": "B12",
-    "dSink 0": "B13", "dSink of the last batch": "B17", "dLSE ignored": "B16", "dMask of the last batch": "B17", "swapped dK dV": "B43",
+    "group by remainder": "B06", "D omitted": "B07", "mask ignored": "B09", "window + 1 backward": "B11",
+    "softcap derivative": "B12",
+    "dSink 0": "B13", "dSink of the last batch": "B17", "dLSE ignored": "B16", "dMask of the last batch": "B17",
+    "swapped dK dV": "B43",
 }  # fmt: skip
 ROWS = {**FORWARD, **BACKWARD}
 QUICK = ("top-left", "softcap after mask", "sink dropped", "D omitted", "mask ignored")
