@@ -36,6 +36,7 @@ def junit(report: Report, *, strict: bool = False) -> str:
         _properties(suite, report, [c for c in report.cases if c.kernel == kernel])
         for case in (c for c in report.cases if c.kernel == kernel):
             _case(suite, case, strict)
+        _properties_of_kernel(suite, kernel, report, strict)
         _strength(suite, kernel, report, strict)
     if report.error is not None:
         suite = _suite(root, report.kernel or "symattn verify")
@@ -98,6 +99,18 @@ def _case(suite: ET.Element, case: CaseReport, strict: bool) -> None:
             _outcome(element, kind, verdict, message, _text(case, t))
         else:
             ET.SubElement(element, "system-out").text = _clean(_text(case, t))
+
+
+def _properties_of_kernel(suite: ET.Element, kernel: str, report: Report, strict: bool) -> None:
+    """A test per property that needs no exact value; one that is suspect fails under strict alone."""
+    for p in report.properties:
+        element = _testcase(suite, kernel, f"property {p.name}")
+        if p.verdict == "not applicable":
+            _outcome(element, "skipped", p.verdict, p.reason, "")
+        elif p.counted == "fail" or (strict and p.counted == "suspect"):
+            _outcome(element, "failure", p.verdict, p.reason or p.title, f"{p.title}\n{p.case}")
+        else:
+            ET.SubElement(element, "system-out").text = _clean(f"{p.title}: {p.verdict} {p.reason}".rstrip())
 
 
 def _strength(suite: ET.Element, kernel: str, report: Report, strict: bool) -> None:

@@ -6,9 +6,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from symattn.verify.properties.finding import PropertyReport
 from symattn.verify.writers import document
 from tests.verify.writers.reports import HOSTILE, case, each, hostile, report, tensor
 
+ROWS = (("fail", True), ("suspect", True), ("not applicable", True), ("pass", True))
 ATTRIBUTES = {
     "testsuites": {"name", "tests", "failures", "errors", "time"},
     "testsuite": {"name", "tests", "failures", "errors", "skipped"},
@@ -88,3 +90,10 @@ def test_hostile_text_comes_back_as_it_was_but_for_what_xml_cannot_hold():
     shown = HOSTILE.replace("\x00", "\\x00").replace("\x1b", "\\x1b").replace("\ud800", "\\ud800")
     assert root[0].get("name") == shown
     assert any(e.get("message") == f"known: {shown}" for e in root.iter("skipped"))
+
+
+def test_properties_are_tests():
+    found = [PropertyReport(v.replace(" ", "-"), "t", v, "why", counts=c) for v, c in ROWS]
+    r = report(case(tensor()), properties=tuple(found))
+    rows = {k: v for k, v in outcomes(parsed(r)).items() if k.startswith("property")}
+    assert list(rows.values()) == ["failure", "passed", "skipped", "passed"]
