@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -66,18 +66,18 @@ class Box:
     rescalings: int = 0
     least: Array | None = None
 
-    @property
+    @cached_property
     def true_size(self) -> Array:
         """At least ``|t|``."""
         return np.abs(self.value) + self.own
 
-    @property
+    @cached_property
     def true_low(self) -> Array:
         """At most ``|t|``."""
         least = np.maximum(np.abs(self.value) - self.own, 0.0) * DOWN
         return least if self.least is None else np.maximum(least, self.least)
 
-    @property
+    @cached_property
     def size(self) -> Array:
         """At least ``|k|``."""
         return (np.abs(self.value) + (self.own + self.bound)) * UP
@@ -155,18 +155,29 @@ def finish(
     **marks: Any,
 ) -> Box:
     """A box after one rounding of the kernel of relative size ``u`` and absolute size ``tiny``; zeros stay zeros."""
-    own = np.where(np.isnan(own), np.inf, own) * UP
-    bound = np.where(np.isnan(bound), np.inf, bound) * UP
-    size = np.abs(value) + (own + bound)
-    error = np.where((size > 0) & np.isfinite(value), u * size + tiny, 0.0)
-    bound = (bound + error) * UP
-    rest = np.maximum(np.abs(value) - (own + bound), 0.0)
-    if nonneg and low is not None:
-        rest = np.fmax(rest, low * (1 - u) - tiny)
-    elif low is not None:
-        rest = np.where(low > 0, np.fmax(rest, low * (1 - u) - tiny), rest)
-    rest = np.where(np.isnan(rest), 0.0, np.maximum(rest * DOWN, 0.0))
+    own, bound, size = _radius(own), _radius(bound), np.abs(value)
+    bound = bound if _is_zero(u) and _is_zero(tiny) else (bound + _rounding(size, own, bound, u, tiny)) * UP
+    rest = np.maximum(size - (own + bound), 0.0)
+    if low is not None:
+        least = low * (1 - u) - tiny
+        rest = np.fmax(rest, least if nonneg else np.where(low > 0, least, 0.0))
+    rest = np.maximum(rest, 0.0) * DOWN
+    if np.isnan(np.max(rest, initial=0.0)):
+        rest = np.where(np.isnan(rest), 0.0, rest)
     return Box(value, bound, rest, own, nonneg=nonneg, **marks)
+
+
+def _radius(r: Array) -> Array:
+    """A radius after its own evaluation: rounded up, infinite where it is no number."""
+    r = np.asarray(r * UP)
+    return np.where(np.isnan(r), np.inf, r) if np.isnan(np.max(r, initial=0.0)) else r
+
+
+def _rounding(size: Array, own: Array, bound: Array, u: float | Array, tiny: float | Array) -> Array:
+    """What one rounding adds: nothing to a zero, and nothing to an infinite value."""
+    reach = size + (own + bound)
+    error = np.asarray(u * reach + tiny * (reach > 0))
+    return error if np.isfinite(np.max(size, initial=0.0)) else np.where(np.isfinite(size), error, 0.0)
 
 
 def stored(b: Box, unit: Unit) -> Box:
@@ -301,8 +312,8 @@ def as_given(b: Box, error: Array | float = 0.0) -> Box:
     return replace(b, own=(b.own + b.bound) * UP, bound=np.zeros_like(b.bound) + error, least=b.low if _is_zero(error) else None)
 
 
-def _is_zero(error: Array | float) -> bool:
-    return isinstance(error, float) and error == 0.0
+def _is_zero(x: Array | float) -> bool:
+    return isinstance(x, float) and x == 0.0
 
 
 def refined(b: Box, bound: Array) -> Box:

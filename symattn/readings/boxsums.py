@@ -148,7 +148,10 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
         Further declared roundings.
     """
     sizes, a = known.sizes, known.arithmetic
-    count = contract([(m.keep.astype(np.float64), m.axes) for m in masks], free, over, sizes)
+    if masks:
+        count = contract([(m.keep.astype(np.float64), m.axes) for m in masks], free, over, sizes)
+    else:
+        count = np.full((1,) * len(free), float(math.prod(sizes[x] for x in over)))
     placed, left = _place(factors, masks)
     if masks and not all(np.all(np.isfinite(f.box.value)) for f in placed):
         placed, left = [_dense(factors, masks, (*free, *over), known)], []

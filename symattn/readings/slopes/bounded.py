@@ -109,9 +109,12 @@ def within(
         if n not in program:
             raise UnknownNameError(f"the program defines no tensor {n!r}. {nearest(n, [s.name for s in program])}")
     sharper: dict[str, Array] = {}
+    made: list[Sweeps] = []
 
     def refine(evaluation: Evaluation, name: str) -> Array:
-        sharper[name] = Sweeps(evaluation, each).bound(name)
+        if not made:
+            made.append(Sweeps(evaluation, each))
+        sharper[name] = made[0].bound(name)
         return sharper[name]
 
     read = {n for s in program for n in s.needs}
@@ -124,7 +127,7 @@ def within(
         input_errors=input_errors,
         refine=to_refine,
     )
-    sweeps = Sweeps(evaluation, each)
+    sweeps = made[0] if made else Sweeps(evaluation, each)
     found = {}
     for n in asked:
         b = evaluation.boxes[n]

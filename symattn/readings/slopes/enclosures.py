@@ -61,22 +61,37 @@ class Enclosures:
         Boxes of statements' expressions before any refinement.
     own
         By name: at most how far the values of a tensor are from the true ones.
+    shared
+        Where factors that several outputs have in common are kept.
     each
         Up to so many points, slopes are evaluated element by element.
     """
 
-    def __init__(self, plan: Plan, known: Known, whole: Mapping[str, Box], own: Callable[[str], Array], each: int = EACH) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        known: Known,
+        whole: Mapping[str, Box],
+        own: Callable[[str], Array],
+        shared: dict[Leaf | Mask, tuple[Array, Array | None]],
+        each: int = EACH,
+    ) -> None:
         self.plan, self.known, self.each = plan, known, each
         self.sizes = plan.sizes
         self._leaves = replace(known, boxes=_Leaves(known.boxes, whole, own))
+        self._shared = shared
         self._made: dict[int, tuple[Array, Array | None]] = {}
 
     def factor(self, k: int) -> tuple[Array, Array | None]:
         """Value and radius (None for 0) of a factor."""
         if k not in self._made:
             f = self.plan.factors[k]
-            make = {Leaf: self._leaf, Mask: self._mask, Contraction: self._contraction}[type(f)]
-            self._made[k] = make(f)  # type: ignore[operator]
+            if isinstance(f, Contraction):
+                self._made[k] = self._contraction(f)
+            else:
+                if f not in self._shared:
+                    self._shared[f] = self._leaf(f) if isinstance(f, Leaf) else self._mask(f)
+                self._made[k] = self._shared[f]
         return self._made[k]
 
     def _leaf(self, f: Leaf) -> tuple[Array, Array | None]:

@@ -17,7 +17,7 @@ from symattn.readings.boxes import Array, Box
 from symattn.readings.rounding import Evaluation
 from symattn.readings.slopes.enclosures import EACH, Enclosures
 from symattn.readings.slopes.kinds import split
-from symattn.readings.slopes.planning import Plan, Situation, plan_for
+from symattn.readings.slopes.planning import Leaf, Mask, Plan, Situation, plan_for
 
 __all__ = ["Sweeps"]
 
@@ -39,6 +39,8 @@ class Sweeps:
     def __init__(self, evaluation: Evaluation, each: int = EACH) -> None:
         self.evaluation, self.program, self.each = evaluation, evaluation.program, each
         self._doubt: dict[str, bool] = {}
+        self.errors: dict[tuple[frozenset[tuple[str, str]], frozenset[str]], dict[str, Array]] = {}
+        self._leaves: dict[Leaf | Mask, tuple[Array, Array | None]] = {}
 
     def worthwhile(self, out: str) -> bool:
         """Whether some error reaches the output by more than one path: plain propagation is as sharp where none does."""
@@ -115,7 +117,7 @@ class Sweeps:
 
     def _enclosures(self, plan: Plan) -> Enclosures:
         known = self.evaluation.known
-        return Enclosures(plan, known, {**known.boxes, **self.evaluation.refined}, self.own, self.each)
+        return Enclosures(plan, known, {**known.boxes, **self.evaluation.refined}, self.own, self._leaves, self.each)
 
     def _moving(self) -> frozenset[str]:
         return frozenset(n for n, b in self.evaluation.known.boxes.items() if np.any(b.bound))
@@ -137,7 +139,7 @@ class Local:
 
     def __init__(self, sweeps: Sweeps, plan: Plan) -> None:
         self.sweeps, self.plan, self.boxes = sweeps, plan, sweeps.evaluation.known.boxes
-        self._errors: dict[str, Array] = {}
+        self._errors = sweeps.errors.setdefault((plan.cut, plan.folded), {})
 
     def error(self, name: str) -> Array:
         """At the worst of all values that a kernel may have computed from."""
@@ -146,8 +148,9 @@ class Local:
             if name not in program or name in self.sweeps.opaque():
                 self._errors[name] = self.boxes[name].bound
             else:
-                s = program[name]
-                self._errors[name] = self.sweeps.evaluation.local(s, self._operands(s)).bound
+                s, given = program[name], self._operands(program[name])
+                once = self.sweeps.evaluation.refined.get(name, self.boxes[name])
+                self._errors[name] = self.sweeps.evaluation.local(s, given).bound if given else once.bound
         return self._errors[name]
 
     def split(self, name: str) -> dict[str, Array]:
