@@ -31,7 +31,7 @@ from symattn.readings import rounding
 from symattn.readings.boxes import UP, Box, Unit, fits
 from symattn.readings.degrees import degrees_of
 from symattn.readings.sizes import find_sizes, size_value
-from symattn.verify.aprioriparts import Reach, Share, around, exponent_of, leaf_of, leaves_of, over
+from symattn.verify.aprioriparts import Reach, Share, around, exponent_of, leaf_of, leaves_of, log_of, over
 from symattn.verify.replayplan import chain_of, products_of
 
 
@@ -294,22 +294,7 @@ class _Apriori:
             return None
         if mass.leaves != leaves_of(self.program, mass.gauge):
             return None
-        lag, u, a = self._lag(mass.gauge), self._unit(self.a.compute), self.a
-        more = mass.tiny * math.exp(min(lag, 700.0))
-        if not mass.fall + more < 1:
-            return None
-        height, top = math.log(mass.most), over(self.boxes[mass.gauge]).size + self.a.stale
-        error = max(-math.log1p(-mass.fall - more), math.log1p(mass.rel + more))
-        error += a.function_errors("log") * (height + lag + error) + u.tiny
-        error += a.shift_roundings * u.u * (top + lag)
-        error += u.u * (top + height + 2 * lag + error)
-        number = abs(float(k))
-        if k != 1:
-            error = number * error + 4 * u.u * number * (top + height + error)
-        out = Unit.of(a.lse)
-        if not fits(a.compute, a.lse):
-            error += out.u * (number * (top + height) + error) + out.tiny
-        return Reach(number * (top + height), error * UP)
+        return log_of(mass, abs(float(k)), self._lag(mass.gauge), over(self.boxes[mass.gauge]).size + self.a.stale, self.a)
 
     def _scalar(self, e: sp.Expr) -> Reach | None:
         """A factor of degree 0 that reads no share: its box, by a statement of its own."""

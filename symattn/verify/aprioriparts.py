@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,8 +10,9 @@ import numpy as np
 import sympy as sp
 
 from symattn import formats
+from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, name_of, reads
-from symattn.readings.boxes import Box
+from symattn.readings.boxes import UP, Box, Unit, fits
 from symattn.readings.degrees import Degree
 from symattn.verify.replayplan import chain_of
 
@@ -106,3 +108,21 @@ def leaves_of(program: Program, gauge: str | None) -> frozenset[sp.Basic]:
     for t in chain[1:]:
         found |= {x for x in t.expr.args if not (x in reads(x) and name_of(x) in names)}
     return frozenset(found)
+
+
+def log_of(mass: Share, number: float, lag: float, top: float, a: Arithmetic) -> Reach | None:
+    """``number (log l + m)`` of a sum of weights l and its maximum, at most ``top`` and off by at most ``lag``: c cancels."""
+    u, more = Unit.of(a.compute, a.flush_to_zero), mass.tiny * math.exp(min(lag, 700.0))
+    if not mass.fall + more < 1:
+        return None
+    height = math.log(mass.most)
+    error = max(-math.log1p(-mass.fall - more), math.log1p(mass.rel + more))
+    error += a.function_errors("log") * (height + lag + error) + u.tiny
+    error += a.shift_roundings * u.u * (top + lag)
+    error += u.u * (top + height + 2 * lag + error)
+    if number != 1:
+        error = number * error + 4 * u.u * number * (top + height + error)
+    if not fits(a.compute, a.lse):
+        out = Unit.of(a.lse)
+        error += out.u * (number * (top + height) + error) + out.tiny
+    return Reach(number * (top + height), error * UP)
