@@ -11,7 +11,7 @@ import sympy as sp
 
 from symattn.arithmetic import Arithmetic
 from symattn.errors import UnknownNameError, nearest
-from symattn.program import Program
+from symattn.program import Program, needed
 from symattn.readings.boxes import Array
 from symattn.readings.rounding import Evaluation
 from symattn.readings.slopes.enclosures import EACH
@@ -117,7 +117,7 @@ def within(
         sharper[name] = made[0].bound(name)
         return sharper[name]
 
-    read = {n for s in program for n in s.needs}
+    read = {n for s in needed(program.groups(), asked) for n in s.needs}
     to_refine = {n: refine for n in program.outputs if n in read}
     evaluation = Evaluation(
         program,
