@@ -41,7 +41,7 @@ CORRECT: dict[str, Plan] = {
         Plan("three-pass", "three-pass", wide, tile=16),
         *_ONLINE,
         Plan("exp2", "online", tiled(32), base2=True),
-        Plan("lagging-maximum", "online", tiled(16), tile=16, stale=LAG),
+        Plan("lagging-maximum", "online", tiled(16, stale=LAG), tile=16, stale=LAG),
         Plan("split", "split", tiled(1), splits=4),
         Plan("split-tiles", "split", tiled(1), splits=2, tile=16),
         Plan(
