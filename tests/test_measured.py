@@ -13,7 +13,11 @@ from symattn.adjoint import adjoint
 from symattn.definition import Definition
 from symattn.presentation import present
 from symattn.readings import rounding
+from symattn.verify.inputs import KINDS, fields_for
+from symattn.verify.judge import run_case
+from symattn.verify.kernels.registry import BUILT_IN
 from symattn.verify.lists import kernel_program, staged
+from symattn.verify.reference import Reference
 from tests.readings import simulated as sim
 
 SAVED = ("O", "L")
@@ -89,3 +93,33 @@ def test_onnxruntime_rounds_the_scale_to_float32(require):
     used = lambda a: np.abs(out - true) / rounding.evaluate(parts()[0], {"Q": q, "K": k, "V": v}, a)["O"].bound
     declared = measured.onnxruntime("float64")
     assert used(declared).max() <= 1 < used(replace(declared, scalar_format=None)).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("io", ["float16", "bfloat16"])
+def test_flex_rounds_dS_times_the_scale(require, io):
+    """With large scores most of dS is small: rounded as it is, float16 would keep more of it than the kernel does."""
+    require("torch")
+    kernel, d = BUILT_IN["torch:flex"], Definition()
+    kind = next(k for k in KINDS if k.name == "large")
+    ref = Reference(d, fields_for(d, kind.shape, io, 0, kind))
+    declared = kernel.arithmetic(ref.call)
+    shares = {a.gradient_scale: share(run_case(kernel, ref, "large", backward=True, arithmetic=a), "grad_key")
+              for a in (declared, replace(declared, gradient_scale=1.0))}  # fmt: skip
+    assert shares[declared.gradient_scale] <= 1 and declared.gradient_scale < 1
+    assert (shares[1.0] > 1) == (io == "float16")
+
+
+@pytest.mark.parametrize("name", ["onnxruntime:mha", "onnxruntime:gqa"])
+def test_contributed_operators_compute_float16_in_float32(require, name):
+    """Float16 intermediates would promise nothing on scores near -200; float32 ones hold, and leave little."""
+    require("onnxruntime")
+    kernel, d = BUILT_IN[name], Definition()
+    kind = next(k for k in KINDS if k.name == "deep")
+    shape = kind.shape if kernel.grouped else replace(kind.shape, hkv=kind.shape.h)
+    ref = Reference(d, fields_for(d, shape, "float16", 0, kind))
+    assert 0.2 < share(run_case(kernel, ref, "deep", backward=False), "out") <= 1
+
+
+def share(case, name):
+    return next(float(t.comparison.max_share) for t in case.tensors if t.name == name)
