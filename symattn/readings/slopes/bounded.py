@@ -114,7 +114,7 @@ def within(
     def refine(evaluation: Evaluation, name: str) -> Array:
         if not made:
             made.append(Sweeps(evaluation, each))
-        sharper[name] = made[0].bound(name)
+        sharper[name] = made[0].bound(name) if made[0].worthwhile(name) else evaluation.boxes[name].bound
         return sharper[name]
 
     read = {n for s in needed(program.groups(), asked) for n in s.needs}

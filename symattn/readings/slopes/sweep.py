@@ -11,7 +11,7 @@ import numpy as np
 from symattn.arithmetic import uniform
 from symattn.claims import prove_range_only
 from symattn.errors import ProofError
-from symattn.program import Statement, Table, name_of
+from symattn.program import Statement, Table, name_of, needed
 from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box
 from symattn.readings.rounding import Evaluation
@@ -21,6 +21,8 @@ from symattn.readings.slopes.planning import Leaf, Mask, Plan, Situation, plan_f
 
 __all__ = ["Sweeps"]
 
+LONGEST = 64
+"""More statements than this behind an output are left to plain propagation."""
 SMALL = 2.0**-16
 """Row maxima that are off by less change nothing that shows."""
 
@@ -43,8 +45,13 @@ class Sweeps:
         self._leaves: dict[Leaf | Mask, tuple[Array, Array | None]] = {}
 
     def worthwhile(self, out: str) -> bool:
-        """Whether some error reaches the output by more than one path: plain propagation is as sharp where none does."""
-        live = self.program.with_statements(self.program.statements, (out,)).live()
+        """Whether some error reaches the output by more than one path: plain propagation is as sharp where none does.
+
+        Lists that are too long for a sweep are left to plain propagation as well.
+        """
+        live = needed(self.program.groups(), (out,))
+        if len(live) > LONGEST:
+            return False
         moving, seen = self._moving(), set()
         for s in live:
             for x in () if s.range_only or s.name in self.opaque() else s.reads:
