@@ -6,7 +6,7 @@ the backward alone, or two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -74,13 +74,13 @@ class Search:
             self._smallest[gradient] = min(pool, key=lambda o: o.work)
         return self._smallest[gradient]
 
-    def holds(self, meaning: Callable[[Observed], Alternative | None], gradient: bool) -> bool:
-        """Whether an alternative explains every case."""
+    def holds(self, parts: tuple[Hypothesis, ...], gradient: bool) -> bool:
+        """Whether one hypothesis, or several at once, explain every case."""
         first, found = self.smallest(gradient), []
         for o in (first, *(o for o in self.ordered() if o is not first)):
             if not o.part(gradient):
                 continue
-            a = meaning(o)
+            a = together(parts, o)
             evidence = None if a is None else explains(o, a, gradient)
             if evidence is None:
                 return False
@@ -98,7 +98,7 @@ class Search:
         o = self.smallest(False)
         for faults in self.rounds(False):
             singles = hypotheses(faults, o.situation)
-            found = [(h,) for h in singles if self.holds(lambda at, h=h: h.on(at.situation), False)]
+            found: list[tuple[Hypothesis, ...]] = [(h,) for h in singles if self.holds((h,), False)]
             if found:
                 return found
         return [*self._pairs(o, hypotheses(self.rounds(False)[0], o.situation))]
@@ -126,14 +126,14 @@ class Search:
                 if first.fault is second.fault:
                     continue
                 left -= 1
-                if self.holds(lambda at, p=(first, second): together(p, at), False):
+                if self.holds((first, second), False):
                     yield (first, second)
 
     def _gradients(self, forward: tuple[Hypothesis, ...]) -> list[Explanation]:
         """How the gradients follow, given what explains the outputs."""
         bases: list[tuple[Hypothesis, ...]] = [forward, ()] if forward else [()]
         for base in bases:
-            if self.holds(lambda at, b=base: together(b, at), True):
+            if self.holds(base, True):
                 return [Explanation(forward, (), both=bool(base), split=not base)]
         found: list[Explanation] = []
         o = self.smallest(True)
@@ -141,7 +141,7 @@ class Search:
             found += [
                 Explanation(forward, (h,), both=bool(base))
                 for h in hypotheses(faults, o.situation)
-                if self.holds(lambda at, b=base, h=h: together((*b, h), at), True)
+                if self.holds((*base, h), True)
             ]
             if found:
                 return found
@@ -153,7 +153,7 @@ class Search:
         return [
             Explanation(forward, (h,))
             for h in hypotheses(self.rounds(False)[0], o.situation)
-            if self._affordable(h.on(o.situation)) and self.holds(lambda at, h=h: h.on(at.situation), True)
+            if self._affordable(h.on(o.situation)) and self.holds((h,), True)
         ]
 
     def _affordable(self, a: Alternative) -> bool:

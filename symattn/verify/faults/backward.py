@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import sympy as sp
 
@@ -13,17 +11,17 @@ from symattn.verify.faults.gradients import (
     K,
     Q,
     V,
+    bias_factors,
+    constant_factors,
     first_one,
     groups,
     incoming,
-    labelled,
     last_one,
     logarithms,
     lse_gradient,
     of_some,
     only,
     row_term,
-    scaled,
     some_keys,
     swapped,
     tail,
@@ -33,9 +31,7 @@ from symattn.verify.faults.gradients import (
     unscaled,
     whole,
     wrong_group,
-    zero,
 )
-from symattn.verify.faults.normalizing import times
 from symattn.verify.faults.recomputing import (
     alignment,
     dropout,
@@ -49,6 +45,7 @@ from symattn.verify.faults.recomputing import (
     sparse_support,
     window,
 )
+from symattn.verify.faults.results import labelled, times, zero
 from symattn.verify.faults.structure import I, J
 
 _D = "D = rowsum(dO o O), and where it is used"
@@ -140,12 +137,8 @@ ROWS = (
         blind="B = 1",
     ),
     Fault(
-        "B18", "the gradient of the bias with a wrong factor", "mathematics", "c dS", "dS", lambda s: (
-            a for n in ("bias", "attn_mask", "alibi_slopes")
-            for label, f in (("the scale", s.reference.call.scale if "scale" in s.program else 1.0), ("1/scale",
-            1 / s.reference.call.scale if "scale" in s.program else 1.0), ("0", 0.0), ("-1", -1.0))
-            if f != 1 for a in only("grad_" + n, lambda p, f=f: times(p, f), f"{n}, {label}")(s)
-        ), threads=("flash-sparse-attention#194",), look=_SUM, shows="a bias",
+        "B18", "the gradient of the bias with a wrong factor", "mathematics", "c dS", "dS", bias_factors,
+        threads=("flash-sparse-attention#194",), look=_SUM, shows="a bias",
     ),
     Fault(
         "B19", "D multiplied by 1 - p", "mathematics", "P o (dP - (1 - p) D)", "P o (dP - D)", row_term(rate),
@@ -199,11 +192,7 @@ ROWS = (
     ),
     Fault(
         "B46", "a gradient with a constant factor", "mathematics", "f dX", "dX",
-        lambda s: (
-            replace(a, label=f"{what} times {word}") for what, names in (("dQ", Q), ("dK", K), ("dV", V), ("all", Q + K + V))
-            for word, f in (("-1", -1.0), ("2", 2.0), ("1/2", 0.5), ("0", 0.0)) for a in scaled(names, lambda _,
-            f=f: {"": f})(s) if s.has_gradient
-        ), look="factors and accumulation of the gradient",
+        constant_factors, look="factors and accumulation of the gradient",
     ),
     Fault(
         "B47", "the last rows of a gradient are not written", "mathematics", "0", "dX[i]",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +13,8 @@ from symattn.intake import Array
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Edit, Prediction, Predictions, Situation
 from symattn.verify.faults.heads import expanded, places, starts_from_qkv
-from symattn.verify.faults.normalizing import times
 from symattn.verify.faults.predict import predictions
-from symattn.verify.faults.reading import zeroed
+from symattn.verify.faults.results import multiplied, times, zeroed
 from symattn.verify.faults.structure import I, J, rewritten
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
@@ -94,13 +93,13 @@ def row_term(change: Callable[[Situation], sp.Expr | None]) -> Rewrite:
     return rewrite
 
 
-def scaled(names: Iterable[str], factor: Callable[[Situation], dict[str, float]]) -> Rewrite:
+def scaled(names: Collection[str], factor: Callable[[Situation], dict[str, float]]) -> Rewrite:
     """Gradients multiplied by a number."""
 
     def rewrite(s: Situation) -> Iterator[Alternative]:
         for label, f in factor(s).items():
             if f != 1:
-                yield Alternative(label, after=lambda _, p, f=f: {n: times(x, f) if n in names else x for n, x in p.items()})
+                yield Alternative(label, after=multiplied(names, f))
 
     return rewrite
 
@@ -134,7 +133,7 @@ def logarithms(s: Situation) -> Iterator[Alternative]:
         return
     for what, names in (("dQ", Q), ("dK", K), ("dQ and dK", Q + K)):
         for word, f in (("log2(e)", 1 / np.log(2)), ("ln 2", np.log(2))):
-            yield from (replace(a, label=f"{what} times {word}") for a in scaled(names, lambda _, f=f: {"": f})(s))
+            yield Alternative(f"{what} times {word}", after=multiplied(names, f))
 
 
 def groups(s: Situation) -> Iterator[Alternative]:
@@ -185,11 +184,6 @@ def only(name: str, change: Callable[[Prediction], Prediction], label: str = "")
     return rewrite
 
 
-def zero(p: Prediction) -> Prediction:
-    """A gradient of zeros."""
-    return Prediction(np.zeros_like(p.value), np.zeros_like(p.reach))
-
-
 def of_some(names: tuple[str, ...], axis: int, take: Callable[[int], Array], divide: bool = False) -> Rewrite:
     """A gradient that is summed over a part of the batch (or the heads, the rows) alone; the others are right.
 
@@ -220,16 +214,6 @@ def of_some(names: tuple[str, ...], axis: int, take: Callable[[int], Array], div
             }
 
         yield Alternative(after=after)
-
-    return rewrite
-
-
-def labelled(*parts: tuple[str, Rewrite]) -> Rewrite:
-    """Several rewritings, each under a label."""
-
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        for label, part in parts:
-            yield from (replace(a, label=f"{label} {a.label}".strip()) for a in part(s))
 
     return rewrite
 
@@ -291,6 +275,23 @@ def _row_term_of(other: Callable[[sp.Expr], sp.Expr]) -> Rewrite:
     return rewrite
 
 
+def constant_factors(s: Situation) -> Iterator[Alternative]:
+    """A gradient, or all of them, multiplied by -1, 2, 1/2 or 0."""
+    for what, names in (("dQ", Q), ("dK", K), ("dV", V), ("all", Q + K + V)):
+        for word, f in (("-1", -1.0), ("2", 2.0), ("1/2", 0.5), ("0", 0.0)):
+            if s.has_gradient:
+                yield Alternative(f"{what} times {word}", after=multiplied(names, f))
+
+
+def bias_factors(s: Situation) -> Iterator[Alternative]:
+    """The gradient of a bias, a mask or slopes multiplied by the scale, by its inverse, by 0 or -1."""
+    c = s.reference.call.scale if "scale" in s.program else 1.0
+    for name in ("bias", "attn_mask", "alibi_slopes"):
+        for label, f in (("the scale", c), ("1/scale", 1 / c), ("0", 0.0), ("-1", -1.0)):
+            if f != 1 and s.has_gradient and name in s.fields and s.fields[name].dtype.kind not in "biu":
+                yield Alternative(f"{name}, {label}", after=multiplied(("grad_" + name,), f))
+
+
 def tail(names: tuple[str, ...], axis: int) -> Rewrite:
     """The last rows (or keys) of a gradient stay 0."""
 
@@ -300,7 +301,7 @@ def tail(names: tuple[str, ...], axis: int) -> Rewrite:
         count = s.fields[names[0].removeprefix("grad_")].shape[axis]
         for label, kept in ends(count):
             at = (*(slice(None),) * axis, slice(kept, None))
-            yield Alternative(label, after=zeroed(names, lambda shape, at=at: at))
+            yield Alternative(label, after=zeroed(names, at))
 
     return rewrite
 
@@ -312,6 +313,10 @@ def ends(count: int) -> Iterator[tuple[str, int]]:
             yield label, kept
 
 
+def _limited(more: sp.Basic) -> Callable[[Statement], Statement]:
+    return lambda x: replace(x, where=sp.And(x.where, more))
+
+
 def some_keys(which: Callable[[Statement], bool], letter: sp.Symbol, bound: Callable[[Situation], int]) -> Rewrite:
     """A sum of the backward over the first keys (or queries) alone."""
 
@@ -320,7 +325,7 @@ def some_keys(which: Callable[[Statement], bool], letter: sp.Symbol, bound: Call
         if not s.has_gradient or count < 2:
             return
         for label, kept in ends(count):
-            edit = changed(lambda x, k=kept: replace(x, where=sp.And(x.where, sp.Lt(letter, k))), when=which)
+            edit = changed(_limited(sp.Lt(letter, kept)), when=which)
             yield Alternative(label, gradient=edit)
 
     return rewrite

@@ -14,6 +14,7 @@ from symattn.intake import Array
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Fault, Prediction, Predictions, Situation
 from symattn.verify.faults.predict import predictions
+from symattn.verify.faults.results import labelled
 from symattn.verify.faults.structure import I, J, fresh, softmax_of
 from symattn.verify.reference import Reference
 
@@ -47,15 +48,6 @@ def _axis(names: tuple[str, ...], axis: int, order: Callable[[int], Array]) -> R
         found = {n: np.take(places(s.fields[n]), order(s.fields[n].shape[axis]), axis=axis) for n in names}
         if all(s.fields[n].shape[axis] > 1 for n in names):
             yield Alternative(reads=found)
-
-    return rewrite
-
-
-def _several(*parts: tuple[str, Rewrite]) -> Rewrite:
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        for label, part in parts:
-            for a in part(s):
-                yield replace(a, label=label)
 
     return rewrite
 
@@ -204,7 +196,7 @@ ROWS = (
     ),
     Fault(
         "F93", "keys and values of the wrong batch entry", "mathematics", "k[b'], v[b']", "k[b], v[b]",
-        _several(
+        labelled(
             ("the first one for all", _axis(KV, 0, _first)), ("the last one for all", _axis(KV, 0, _last)),
             ("the next one", _axis(KV, 0, _shift(-1))), ("the one before", _axis(KV, 0, _shift(1))),
             ("keys alone, the first one for all", _axis(("key",), 0, _first)),
@@ -215,7 +207,7 @@ ROWS = (
     ),
     Fault(
         "F94", "keys and values of the wrong key/value head", "mathematics", "k[kv'], v[kv']", "k[kv(h)], v[kv(h)]",
-        _several(
+        labelled(
             ("the first one for all", _axis(KV, 1, _first)), ("the last one for all", _axis(KV, 1, _last)),
             ("the next one", _axis(KV, 1, _shift(-1))), ("the one before", _axis(KV, 1, _shift(1))),
             ("in reverse order", _axis(KV, 1, _reverse)),
@@ -227,7 +219,7 @@ ROWS = (
     ),
     Fault(
         "F95", "queries of the wrong head or batch entry", "mathematics", "q[b', h']", "q[b, h]",
-        _several(
+        labelled(
             ("the first head for all", _axis(("query",), 1, _first)), ("the next head", _axis(("query",), 1, _shift(-1))),
             ("the first batch entry for all", _axis(("query",), 0, _first)),
             ("the next batch entry", _axis(("query",), 0, _shift(-1))),

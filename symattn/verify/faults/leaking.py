@@ -16,12 +16,12 @@ from symattn.verify.faults.structure import (
     I,
     J,
     Softmax,
+    also,
     causal_like,
     fresh,
     pairs_condition,
     reading,
     softmax_of,
-    with_conditions,
 )
 from symattn.verify.pack.laws import unread
 
@@ -158,7 +158,7 @@ def limited(condition: Callable[[Situation], Iterator[tuple[str, sp.Basic]]]) ->
         if softmax_of(s.program) is None or s.sizes.get("M", 0) < 2:
             return
         for label, c in condition(s):
-            yield Alternative(label, edit=with_conditions(lambda conditions, c=c: [*conditions, c]))
+            yield Alternative(label, edit=also(c))
 
     return rewrite
 

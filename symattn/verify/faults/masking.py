@@ -10,7 +10,7 @@ import sympy as sp
 from symattn.indexed import all_reads, conjuncts, name_of, size
 from symattn.intake import Array
 from symattn.verify.faults.fault import Alternative, Edit, Fault, Situation
-from symattn.verify.faults.structure import I, J, as_bound, bounds_of, pairs_condition, with_conditions, with_conjunct
+from symattn.verify.faults.structure import I, J, as_bound, bounds_of, pairs_condition, with_conjunct, without
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 _N, _M = size("n"), size("m")
@@ -69,7 +69,7 @@ def _blocks(s: Situation) -> Iterator[Alternative]:
 
 def _no_causal(s: Situation) -> Iterator[Alternative]:
     for c, _ in causal_bounds(s):
-        yield Alternative(edit=with_conjunct(lambda x, c=c: sp.true if c in (x, *x.args) else x))
+        yield Alternative(edit=without(c))
 
 
 def _windows(by: int) -> Rewrite:
@@ -214,7 +214,7 @@ def _only_part(s: Situation) -> Iterator[Alternative]:
     for k, c in enumerate(parts):
         b = as_bound(c)
         if b is None and not any(name_of(r) in ("B", "M", "doc_q", "doc_k", "doc", "len") for r in all_reads(c)):
-            yield Alternative(f"condition {k + 1}", edit=with_conditions(lambda cs, c=c: [x for x in cs if x != c]))
+            yield Alternative(f"condition {k + 1}", edit=without(c))
 
 
 _DIAGONAL = "the offset of the diagonal of the mask: tril(ones(n, m)) is aligned top-left"

@@ -10,8 +10,9 @@ import sympy as sp
 
 from symattn.indexed import name_of, size, tensor
 from symattn.intake import Array
-from symattn.program import Statement
+from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Fault, Prediction, Predictions, Situation
+from symattn.verify.faults.results import multiplied
 from symattn.verify.faults.structure import I, J, Softmax, fresh, softmax_of
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
@@ -47,7 +48,7 @@ def _squared(s: Situation) -> Iterator[Alternative]:
         yield Alternative(program=_with(s, {found.weight.name: found.weight.expr / found.normalisation.divisor}))
 
 
-def _with(s: Situation, exprs: dict[str, sp.Expr]):
+def _with(s: Situation, exprs: dict[str, sp.Expr]) -> Program:
     return s.program.with_statements([replace(x, expr=exprs.get(x.name, x.expr)) for x in s.program]).live()
 
 
@@ -92,12 +93,7 @@ def _lse_factors(s: Situation) -> Iterator[Alternative]:
         ("1/ln 10", 1 / np.log(10)),
     ):
         if f != 1:
-            yield Alternative(label, after=lambda _, p, f=f: {**p, "lse": times(p["lse"], f)} if "lse" in p else p)
-
-
-def times(p: Prediction, f: float) -> Prediction:
-    """A prediction multiplied by a number."""
-    return Prediction(p.value * f, p.reach * abs(f))
+            yield Alternative(label, after=multiplied(("lse",), f))
 
 
 def _infinite(s: Situation) -> Iterator[Alternative]:

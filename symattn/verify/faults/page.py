@@ -82,7 +82,7 @@ def listing() -> str:
 def to_text(f: Fault) -> str:
     """A fault at length, for a terminal.
 
-    >>> print(to_text(CATALOGUE["F06"]), end="")
+    >>> print(to_text(FAMILIES["scale and softcap"][1]), end="")
     F06  scale 1/d
     <BLANKLINE>
       kind      convention

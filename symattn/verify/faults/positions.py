@@ -13,6 +13,7 @@ from symattn.indexed import name_of, size, tensor
 from symattn.intake import Array
 from symattn.verify.faults.fault import Alternative, Fault, Predictions, Situation
 from symattn.verify.faults.masking import looked_at, transposed
+from symattn.verify.faults.results import labelled
 from symattn.verify.faults.structure import I, J, softmax_of
 from symattn.verify.kernels.call import published_slopes
 
@@ -46,17 +47,6 @@ def _with_slopes(change: Callable[[Array, int], Array | None]) -> Rewrite:
 
 def _unslope(_: Situation, p: Predictions) -> Predictions:
     return {n: x for n, x in p.items() if n != "grad_alibi_slopes"}
-
-
-def labelled(*parts: tuple[str, Rewrite]) -> Rewrite:
-    """Several rewritings, each under a label."""
-
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        for label, part in parts:
-            for a in part(s):
-                yield replace(a, label=" ".join(x for x in (label, a.label) if x))
-
-    return rewrite
 
 
 def defined(when: Callable[[Any], bool], **changes: Any) -> Rewrite:

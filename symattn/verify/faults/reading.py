@@ -14,7 +14,8 @@ from symattn.verify.faults.fault import Alternative, Fault, Prediction, Predicti
 from symattn.verify.faults.heads import places, starts_from_qkv
 from symattn.verify.faults.leaking import TILES
 from symattn.verify.faults.predict import predictions
-from symattn.verify.faults.structure import J, with_conditions
+from symattn.verify.faults.results import labelled, multiplied, zeroed
+from symattn.verify.faults.structure import J, also
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 _C = index("c")
@@ -62,20 +63,11 @@ def _averaged(s: Situation) -> Iterator[Alternative]:
             value, reach = np.zeros_like(p["out"].value), np.zeros_like(p["out"].reach)
             for k in range(count):
                 where = (sp.Ge(J, k * part), sp.Lt(J, (k + 1) * part))
-                found = predictions(at, Alternative(edit=with_conditions(lambda c, w=where: [*c, *w])))["out"]
+                found = predictions(at, Alternative(edit=also(*where)))["out"]
                 value, reach = value + found.value / count, reach + found.reach / count
             return {**p, "out": Prediction(value, reach)}
 
         yield Alternative(f"{count} splits", after=after)
-
-
-def _labelled(*parts: tuple[str, Rewrite]) -> Rewrite:
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        for label, part in parts:
-            for a in part(s):
-                yield replace(a, label=label)
-
-    return rewrite
 
 
 def exchanged(first: str, second: str) -> Rewrite:
@@ -117,40 +109,23 @@ def _channels(s: Situation) -> Iterator[Alternative]:
         yield Alternative("the first one left out", program=s.program.with_statements(changed))
 
 
-def zeroed(
-    names: tuple[str, ...], where: Callable[[tuple[int, ...]], tuple[slice | int, ...] | None]
-) -> Callable[[Situation, Predictions], Predictions]:
-    """What leaves a part of some outputs at 0."""
-
-    def after(_: Situation, p: Predictions) -> Predictions:
-        found = dict(p)
-        for name in names:
-            if name in p and (at := where(p[name].value.shape)) is not None:
-                value, reach = p[name].value.copy(), p[name].reach.copy()
-                value[at], reach[at] = 0.0, 0.0
-                found[name] = Prediction(value, reach)
-        return found
-
-    return after
-
-
 def _unwritten(s: Situation) -> Iterator[Alternative]:
     """The last rows, or the last channels, of the output stay 0."""
     n, dv = s.sizes.get("N", 0), s.sizes.get("DV", 0)
     if n > 1:
-        yield Alternative("the last row", after=zeroed(("out",), lambda shape: (..., slice(n - 1, n), slice(None))))
+        yield Alternative("the last row", after=zeroed(("out",), (..., slice(n - 1, n), slice(None))))
     for tile in TILES:
         if 0 < n // tile * tile < n:
             yield Alternative(
                 f"rows beyond tiles of {tile}",
-                after=zeroed(("out",), lambda shape, t=tile: (..., slice(n // t * t, n), slice(None))),
+                after=zeroed(("out",), (..., slice(n // tile * tile, n), slice(None))),
             )
     for label, kept in (
         ("the last channel", dv - 1),
         *((f"channels beyond a multiple of {k}", dv // k * k) for k in (2, 4, 8, 16)),
     ):
         if 0 < kept < dv:
-            yield Alternative(label, after=zeroed(("out",), lambda shape, k=kept: (..., slice(k, dv))))
+            yield Alternative(label, after=zeroed(("out",), (..., slice(kept, dv))))
 
 
 def _written_elsewhere(s: Situation) -> Iterator[Alternative]:
@@ -170,12 +145,7 @@ def _written_elsewhere(s: Situation) -> Iterator[Alternative]:
 def _factored(factor: Callable[[Situation], dict[str, float]]) -> Rewrite:
     def rewrite(s: Situation) -> Iterator[Alternative]:
         for label, f in factor(s).items():
-            yield Alternative(
-                label,
-                after=lambda _, p, f=f: (
-                    {**p, "out": Prediction(p["out"].value * f, p["out"].reach * abs(f))} if "out" in p else p
-                ),
-            )
+            yield Alternative(label, after=multiplied(("out",), f))
 
     return rewrite
 
@@ -211,7 +181,7 @@ def _first(n: int) -> Array:
 ROWS = (
     Fault(
         "F96", "values shifted against the keys", "mathematics", "v[j + 1] or v[j - 1]", "v[j]",
-        _labelled(
+        labelled(
             ("by one, 0 beyond the end", _moved("value", 1, wraps=False)), ("back by one, 0 before the start", _moved("value",
             -1, wraps=False)),
             ("by one, around", _moved("value", 1, wraps=True)), ("back by one, around", _moved("value", -1, wraps=True)),
@@ -222,7 +192,7 @@ ROWS = (
     ),
     Fault(
         "F97", "keys shifted against the values and the mask", "mathematics", "k[j + 1] or k[j - 1]", "k[j]",
-        _labelled(
+        labelled(
             ("by one, 0 beyond the end", _moved("key", 1, wraps=False)), ("back by one, 0 before the start", _moved("key", -1,
             wraps=False)),
             ("by one, around", _moved("key", 1, wraps=True)), ("back by one, around", _moved("key", -1, wraps=True)),
@@ -232,7 +202,7 @@ ROWS = (
     ),
     Fault(
         "F98", "queries shifted", "mathematics", "q[i + 1] or q[i - 1]", "q[i]",
-        _labelled(
+        labelled(
             ("by one, 0 beyond the end", _moved("query", 1, wraps=False)), ("back by one, 0 before the start", _moved("query",
             -1, wraps=False)),
             ("by one, around", _moved("query", 1, wraps=True)), ("back by one, around", _moved("query", -1, wraps=True)),
@@ -275,5 +245,3 @@ ROWS = (
         look="factors after the second product",
     ),
 )  # fmt: skip
-
-__all__ = ["ROWS", "exchanged", "zeroed"]

@@ -13,7 +13,7 @@ from symattn.verify.faults.fault import Alternative, Edit, Situation
 from symattn.verify.faults.gradients import changed, row_terms
 from symattn.verify.faults.leaking import leaked
 from symattn.verify.faults.masking import causal_bounds, with_part
-from symattn.verify.faults.structure import I, J, base_name, bounds_of, fresh, with_conjunct
+from symattn.verify.faults.structure import I, J, base_name, bounds_of, fresh, rewritten, with_conjunct, without
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 
@@ -51,7 +51,7 @@ def mask_ignored(s: Situation) -> Iterator[Alternative]:
     if conditions:
         yield from in_backward(with_conjunct(lambda c: sp.true if c in conditions else c))(s)
     for k, c in enumerate(conditions if len(conditions) > 1 else ()):
-        found = in_backward(with_conjunct(lambda x, c=c: sp.true if x == c else x))(s)
+        found = in_backward(without(c))(s)
         yield from (replace(a, label=f"condition {k + 1} {a.label}".strip()) for a in found)
 
 
@@ -193,6 +193,11 @@ def _with_local(made: tuple[Statement, ...]) -> Edit:
     return edit
 
 
+def _given_out(name: str, expr: sp.Expr) -> Edit:
+    """One tensor of the list is another one, as it is."""
+    return lambda p: rewritten(p, lambda x: replace(x, expr=expr) if x.name == name else x).live()
+
+
 def rotated_back(s: Situation) -> Iterator[Alternative]:
     """Gradients of rotated queries and keys given out as they are."""
     if not s.has_gradient or s.definition.rope is None:
@@ -201,8 +206,7 @@ def rotated_back(s: Situation) -> Iterator[Alternative]:
         own, inner = "d" + letter, "d" + letter + "rot"
         if own in s.backward and inner in s.backward:
             target = tensor(inner, *s.backward[own].indices)
-            edit = changed(lambda x, t=target: replace(x, expr=t), when=lambda x, n=own: x.name == n)
-            yield Alternative(f"d{letter}", gradient=lambda p, e=edit: e(p).live())
+            yield Alternative(f"d{letter}", gradient=_given_out(own, target))
 
 
 def sparse_support(s: Situation) -> Iterator[Alternative]:

@@ -13,7 +13,8 @@ from symattn.indexed import name_of
 from symattn.program import Program
 from symattn.verify.faults.fault import Alternative, Fault, Predictions, Situation
 from symattn.verify.faults.heads import places
-from symattn.verify.faults.positions import defined, labelled
+from symattn.verify.faults.positions import defined
+from symattn.verify.faults.results import labelled
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 

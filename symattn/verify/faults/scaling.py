@@ -10,6 +10,7 @@ import sympy as sp
 from symattn.indexed import size
 from symattn.program import Program, Statement, name_of, tensor
 from symattn.verify.faults.fault import Alternative, Fault, Situation
+from symattn.verify.faults.results import under
 from symattn.verify.faults.structure import fresh, reading, softmax_of, with_expr
 
 D = size("d")
@@ -130,6 +131,13 @@ def _unscaled(s: Situation, r: sp.Indexed) -> sp.Expr:
     return s.program[name_of(r)].expr / tensor("scale") if name_of(r) == "S" and "scale" in s.program else r
 
 
+def _cap_unscaled(s: Situation) -> Iterator[Alternative]:
+    """The cap applied to q.k, which is scaled afterwards or never."""
+    if "scale" in s.program:
+        yield from under("scaled after", _cap(lambda cap, x, raw: tensor("scale") * cap * sp.tanh(raw / cap))(s))
+        yield from under("never scaled", _cap(lambda cap, x, raw: cap * sp.tanh(raw / cap))(s))
+
+
 def _bias_inside(s: Situation) -> Iterator[Alternative]:
     """The cap applied to the score with what is added to it: bias, ALiBi, additive mask."""
     st = _capped(s)
@@ -226,11 +234,7 @@ ROWS = (
     ),
     Fault(
         "F67", "softcap of the unscaled score", "convention", "scale*cap*tanh(q.k/cap), or cap*tanh(q.k/cap)",
-        "cap*tanh(scale*q.k/cap)", lambda s: (
-            a for label, f in (("scaled after", tensor("scale")), ("never scaled", sp.Integer(1)))
-            for a in _relabelled(label, _cap(lambda cap, x, raw,
-            f=f: f * cap * sp.tanh(raw / cap))(s)) if "scale" in s.program
-        ), look="the order of scale and softcap", blind="scale = 1", convention="softcap",
+        "cap*tanh(scale*q.k/cap)", _cap_unscaled, look="the order of scale and softcap", blind="scale = 1", convention="softcap",
     ),
     Fault(
         "F68", "the softcap is applied after bias and ALiBi", "convention", "cap*tanh((s + bias)/cap)",
@@ -238,7 +242,3 @@ ROWS = (
         _bias_inside, threads=("onnx#7865",), look="the order of softcap and bias", blind="no bias", convention="softcap",
     ),
 )  # fmt: skip
-
-
-def _relabelled(label: str, found: Iterator[Alternative]) -> Iterator[Alternative]:
-    return (replace(a, label=label) for a in found)

@@ -123,6 +123,16 @@ class Bound:
         return sp.Le(J, I + self.offset) if self.upper else sp.Le(I - J, self.offset)
 
 
+def also(*more: sp.Basic) -> Edit:
+    """The rewriting that adds conditions to every statement over queries and keys."""
+    return with_conditions(lambda conditions: [*conditions, *more])
+
+
+def without(gone: sp.Basic) -> Edit:
+    """The rewriting that drops a condition, or what has it as one of several of which one has to hold."""
+    return with_conjunct(lambda c: sp.true if gone == c or (isinstance(c, sp.Or) and gone in c.args) else c)
+
+
 def as_bound(c: sp.Basic) -> Bound | None:
     """A condition that compares query and key index alone; None for any other.
 

@@ -94,7 +94,7 @@ def test_every_public_fault_is_there_once():
 @pytest.mark.parametrize("fault", CATALOGUE.values(), ids=lambda f: f.id)
 def test_a_row_says_what_it_is(fault):
     assert fault.title and fault.wrong and fault.right and fault.look and fault.kind in KINDS
-    assert all(re.fullmatch(r"[\w-]+#\d+( \(disputed\))?", t) for t in fault.threads)
+    assert all(re.fullmatch(r"[\w.-]+#\d+( \(disputed\))?", t) for t in fault.threads)
     assert fault.wrong != fault.right
 
 
