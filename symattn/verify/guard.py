@@ -46,7 +46,7 @@ class Hidden:
     case, tensor
         Where that is; empty where nothing moves.
     kind
-        As in the catalogue: of an ``arithmetic`` one (what is rounded, and when) a prediction may be as wide as what it differs by.
+        As in the catalogue; of an ``arithmetic`` one the prediction may be as wide as what it differs by.
     """
 
     fault: str
