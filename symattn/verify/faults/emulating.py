@@ -32,8 +32,8 @@ RESULT = 4
 """Unit roundoffs of the result that are allowed beside the declared bound."""
 SLACK = 4
 """Unit roundoffs of a 16-bit buffer, relative to the size of what was added up in it, that hang on the order of sums."""
-BUFFERS = frozenset({"term", "partial", "weight", "grad_query", "grad_key"})
-"""Steps whose roundings come again and again in a buffer, or have a bound of their own."""
+BUFFERS = frozenset({"term", "partial", "weight"})
+"""Steps whose roundings come again with every key, or have a bound of their own."""
 SUM = 32
 """Unit roundoffs of the sums, relative to the size of what is added up, that a wrong row may be off by."""
 FAR = 2e4
@@ -219,8 +219,7 @@ class _Computed:
         if not formats_:
             return 0.0
         unit = float(formats.get(formats_[0]).unit_roundoff)
-        full = size.get(name, np.abs(value).max((-1, -2), keepdims=True))
-        return SLACK * unit * full
+        return SLACK * unit * size[name] if name in size else unit * np.abs(value)
 
     def _size(self) -> dict[str, Array]:
         """The sizes of what the output is a sum of, added up."""
