@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.quality.backward_rows import SAVED
-from tests.quality.casts import low, to
+from tests.quality.casts import FORMATS, low, to
 from tests.quality.row import TILED, UP_TO_32, Row
 
 BOTTOM, TOP = {"causal": "bottom-right"}, {"causal": "top-left"}
@@ -135,6 +135,16 @@ BACKWARD = (
         DROPOUT,
         {"only_back": {"dropout": lambda p, kept, rate: np.where(kept, p, 0)}},
         plans=SAVED,
+    ),
+    # in 16-bit kernels dS is rounded as much
+    Row(
+        "Y15",
+        "dQ grows in bfloat16",
+        {},
+        {"query_buffer": FORMATS["bfloat16"]},
+        ("long", "square"),
+        ("online-16",),
+        ("float64", "float32"),
     ),
     Row("Y13", "sign of dLSE", {}, {"grad_lse": np.negative}),
     Row(

@@ -42,9 +42,9 @@ def recomputing(s: Scene, plan: Any, grad_out: Array, out: Array, lse: Array, gr
             dq_part = multiplied(part["ds"], k, s.wide) * w(at.scale_query(s.scale))
             dk_part = multiplied(part["ds"].swapaxes(-1, -2), s.q[:, :, rows], s.wide) * w(at.scale_key(s.scale))
             dv_part = multiplied(part["p"].swapaxes(-1, -2), do[:, :, rows], s.wide)
-        dq[:, :, rows] = grown(dq[:, :, rows], dq_part + part["tail"], plan.dq_format)
-        dk[:, :, keys] = grown(dk[:, :, keys], dk_part, plan.dkv_format)
-        dv[:, :, keys] = grown(dv[:, :, keys], dv_part, plan.dkv_format)
+        dq[:, :, rows] = grown(dq[:, :, rows], dq_part + part["tail"], at.query_buffer or plan.dq_format)
+        dk[:, :, keys] = grown(dk[:, :, keys], dk_part, at.key_buffer or plan.dkv_format)
+        dv[:, :, keys] = grown(dv[:, :, keys], dv_part, at.key_buffer or plan.dkv_format)
         dz[:, :, rows, keys] = part["dz"]
     with np.errstate(all="ignore"):
         sink_terms = None if s.sinks is None else power(s.sinks - lse, False) * inner

@@ -92,6 +92,8 @@ RIGHT: dict[str, Any] = {
     "key_of_tile": lambda tile: tile,
     "grad_sink": lambda terms: terms.sum((0, 2)),
     "reduced": lambda x, axes: x.sum(axes, keepdims=True),
+    "query_buffer": None,  # a dtype that dQ is kept in from tile to tile, and dK and dV
+    "key_buffer": None,
     "empty_back": 0.0,
     "tail_back": 0,  # zero keys behind the last tile that take part in the backward
     "grads": lambda g: g,

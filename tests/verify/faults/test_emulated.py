@@ -44,6 +44,7 @@ EXPLAINED = {
     "X25": ("F145", "16", ("three-pass", "online-16", "split", "exp2")),
     "X28": ("F143", "float8_e4m3fn", ("three-pass", "online-16")),
     "Y04": ("B52", "16", ("online-16", "exp2", "split")),
+    "Y15": ("B50", "bfloat16, tile 16", ("online-16",)),
     "Y09": ("B51", "16", ("online-16", "exp2", "split")),
     "Y11": ("B26", "bfloat16", ("online-16", "exp2", "split")),
 }
