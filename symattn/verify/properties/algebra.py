@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import sympy as sp
 
 from symattn.definition import Definition
 from symattn.errors import NotStatedError, SymattnError
@@ -111,8 +112,6 @@ def _less(a: Sides, b: Sides) -> Sides:
 # ---------------------------------------------------------------- the rows
 def _added_last(s: Subject) -> bool:
     """The scores that the normaliser sees are what is added plus something."""
-    import sympy as sp
-
     z = s.statement(name_of(s.score))
     added = [x for x in z.reads if name_of(x) in ("bias", "B")]
     return bool(added) and all(sp.expand(z.expr).coeff(x) == 1 for x in added)
@@ -171,7 +170,7 @@ def _scale(t: Tried) -> Sides:
 
 def _value_total(t: Tried) -> Sides:
     kv = t.observed.situation.reference.call.kv_head
-    seen = t.keep.any(-1)[..., None]
+    seen = np.any(t.keep, axis=-1, keepdims=True)
     grad_out = np.where(seen, t.fields["grad_out"].astype(np.float64), 0)
     total, allowed = _sum(grad_out, np.zeros_like(grad_out), (2,))
     return _less(_sum(t.tensors["grad_value"], t.reach("grad_value"), (2,)), (_grouped(total, kv), _grouped(allowed, kv)))

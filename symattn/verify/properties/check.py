@@ -39,7 +39,7 @@ def properties_of(kernel: Kernel, seen: Sequence[Observed]) -> tuple[PropertyRep
     tried = Tried(kernel, chosen, lambda fields, gradients: _run(kernel, chosen, fields, gradients))
     counts = isinstance(kernel, FunctionKernel)
     with np.errstate(all="ignore"):
-        found = [row.report(tried) for row in (*algebra.ROWS, *runs.ROWS)]
+        found = [row.report(tried) for row in algebra.ROWS] + [row.report(tried) for row in runs.ROWS]
     return tuple(PropertyReport(f.name, f.title, f.verdict, f.reason, f.case, f.share, f.counts and counts) for f in found)
 
 

@@ -68,12 +68,12 @@ def _twice(t: Tried) -> tuple[str, str, float | None]:
 # ---------------------------------------------------------------- keys that rows may not see
 def _hidden_keys(t: Tried) -> Iterator[tuple[Array, Array]]:
     """Sets of keys with the rows that see none of them: Boolean (m,) and (n,), the same for all batch entries and heads."""
-    seen = t.keep.any(axis=(0, 1))
+    seen: Array = np.any(t.keep, axis=(0, 1))
     found: dict[bytes, tuple[Array, Array]] = {}
     for i in range(seen.shape[0]):
         keys = ~seen[i]
         if keys.any() and seen[i].any():
-            found.setdefault(keys.tobytes(), (keys, ~seen[:, keys].any(axis=1) & seen.any(axis=1)))
+            found.setdefault(keys.tobytes(), (keys, np.asarray(~seen[:, keys].any(axis=1) & seen.any(axis=1))))
     order = sorted(found.values(), key=lambda x: -int(x[0].sum()))
     yield from order[:: max(1, -(-len(order) // FEW))]
 
@@ -120,7 +120,7 @@ def _future(t: Tried) -> tuple[str, str, float | None]:
         return NOT_APPLICABLE, reason, None
     top, r = 0.0, np.random.default_rng(0)
     for keys, rows in _hidden_keys(t):
-        after = t.run(_changed(t, keys, lambda x: 3 + 4 * r.normal(size=x.shape)), False)
+        after = t.run(_changed(t, keys, lambda x: np.asarray(3 + 4 * r.normal(size=x.shape))), False)
         share, where, _ = _rows_off(t, t.first, after, rows)
         top = max(top, share)
         if share > 1:
