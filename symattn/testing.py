@@ -18,8 +18,9 @@ from symattn.errors import DefinitionError, UndecidedError, UnknownNameError, ne
 from symattn.intake import Array, to_numpy
 from symattn.tensors import IMPLIED, implied, laid_out
 from symattn.verify.compare import Comparison, Element, significant
-from symattn.verify.reference import Reference, Tolerance, check_inputs, judge_backward, judge_forward
+from symattn.verify.reference import Reference, Tolerance, check_inputs, judge_forward
 from symattn.verify.report import TensorReport, short
+from symattn.verify.staging import judge_gradients
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -101,7 +102,8 @@ def assert_attention(
         if grad_out is None:
             raise DefinitionError("gradients are among the actual arrays, so grad_out is needed")
         saved = found if {"out", "lse"} <= set(found) else None
-        reports += judge_backward(ref, gradients, rule, saved=saved, with_lse=grad_lse is not None)
+        assumed = arithmetic is None
+        reports += judge_gradients(ref, gradients, rule, saved=saved, with_lse=grad_lse is not None, assumed=assumed)
     _raise_for(reports, rule, np.asarray(inputs["query"]).shape == _shape_of(query), err_msg)
 
 
