@@ -154,7 +154,8 @@ ROWS = (
         ), look=_ALIBI, shows="future keys that may be seen", blind="a causal mask", convention="alibi",
     ),
     Fault(
-        "C1", "ALiBi from another origin: the same output, a shifted LSE", "convention", "slope*j", "-slope*(i - j)",
+        "C1", "ALiBi from another origin: without a sink or softcap the same output and a shifted LSE", "convention",
+        "slope*j", "-slope*(i - j)",
         _row_shift,
         threads=("vllm#945", "vllm#1009", "Baichuan-13B#172"), look="no fault: a constant of the row cancels in the softmax",
         shows="the LSE alone, unless a sink or softcap follows", convention="alibi",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.verify.faults.running import diagnosis, seen
@@ -98,6 +99,17 @@ def test_two_faults_at_once_are_a_pair():
     forward.arrays = "numpy"
     found = diagnosis(forward, {"causal": "bottom-right"}, ("normal",))
     assert set(found[0].fault) == {"F05", "F13"}
+
+
+def test_a_shift_that_the_softmax_does_not_see_is_a_convention():
+    def forward(query, key, value, **options):
+        out, lse = kernel()(query, key, value, **options)
+        rows = np.arange(query.shape[2]) + key.shape[2] - query.shape[2]
+        return out, lse + options["alibi_slopes"].astype(lse.dtype)[:, None] * rows.astype(lse.dtype)
+
+    forward.arrays = "numpy"
+    (found,) = diagnosis(forward, {"alibi": True, "causal": "bottom-right"}, ("normal",))
+    assert found.fault == ("C1",) and found.kind == "convention"
 
 
 def test_what_nothing_explains_is_described():
