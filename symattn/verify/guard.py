@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from symattn.errors import SymattnError
+from symattn.intake import Array
 from symattn.verify.faults.catalogue import CATALOGUE
 from symattn.verify.faults.fault import SAME, Alternative, Fault, Prediction, Predictions, Situation
 from symattn.verify.faults.predict import predictions
 from symattn.verify.observed import Observed
 
-__all__ = ["Guard", "Hidden", "guard", "separation", "vacuous"]
+__all__ = ["Guard", "Hidden", "guard", "separation", "trivial", "vacuous"]
 
 WORK = 40_000_000
 """Pairs of queries and keys times width that predictions may cost altogether; inputs beyond it are left out."""
@@ -230,17 +231,23 @@ def separation(right: Prediction, other: Prediction) -> float:
 
 
 def vacuous(o: Observed) -> bool:
-    """Whether the bound of most elements of the output is above what any weights could give: the distance to the farthest value.
+    """Whether the bound of most elements of the output is above what any weights could give."""
+    most = trivial(o)
+    return most is not None and bool(np.mean(o.base["out"].reach >= most) > 0.5)
 
-    Where there is no output that is made of values by weights, there is no such distance.
+
+def trivial(o: Observed) -> Array | None:
+    """How far any weights could be off in each element of the output: the distance to the farthest value.
+
+    None where there is no output that is made of values by weights.
     """
     fields = o.situation.fields
     if "out" not in o.part(False) or "value" not in fields or "out" not in o.base:
-        return False
+        return None
     out, value = o.base["out"], fields["value"].astype(np.float64)
     if out.value.ndim != 4 or out.value.shape[3] != value.shape[3] or not np.isfinite(value).all():
-        return False
+        return None
     each = value[:, o.situation.reference.call.kv_head]
     top, low = each.max(axis=2, keepdims=True), each.min(axis=2, keepdims=True)
-    trivial = np.maximum(np.abs(np.maximum(top, 0) - out.value), np.abs(np.minimum(low, 0) - out.value))
-    return bool(np.mean(out.reach >= trivial) > 0.5)
+    farthest: Array = np.maximum(np.abs(np.maximum(top, 0) - out.value), np.abs(np.minimum(low, 0) - out.value))
+    return farthest

@@ -27,10 +27,13 @@ from symattn.verify.kernels.base import Kernel, Tensors
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.registry import resolve
 from symattn.verify.kernels.user import OUTPUTS
+from symattn.verify.margins import Margins
+from symattn.verify.margins.suspicion import suspicions
 from symattn.verify.observed import Observed
 from symattn.verify.properties.check import properties_of
 from symattn.verify.properties.finding import PropertyReport
 from symattn.verify.reference import Reference, check_inputs, judge_forward, usable
+from symattn.verify.remarks import LEAK, remarks
 from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
 from symattn.verify.running import gradients_of, outputs_of
 from symattn.verify.savefile import cases_in
@@ -38,8 +41,6 @@ from symattn.verify.staging import judge_gradients
 from symattn.verify.userinputs import own_inputs
 
 Progress = Callable[[str], None]
-LEAK = "NaN in masked keys or values reaches it: masked entries are multiplied by 0 and not left out"
-"""Why a tensor whose only wrong elements are NaN on poisoned masked keys is suspect, which fails a run only when strict."""
 
 
 def verify(
@@ -158,7 +159,8 @@ def verify(
     again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
     dtype = str(seen[0].situation.dtype)
     shown = strength(seen, wanted, dtype, seed)
-    return _report(subject.name, cases, warnings, replay, started, diagnose(seen, again), shown, properties_of(subject, seen))
+    properties = properties_of(subject, seen)
+    return _report(subject.name, cases, warnings, replay, started, diagnose(seen, again), shown, properties, seen)
 
 
 def _again(
@@ -228,7 +230,8 @@ def verify_recorded(
         warnings += [f"{name} holds {k!r}, which is not judged" for k in sorted(set(part) - set(inputs) - set(outputs))]
     warnings += remarks(cases, definition, backward=True)
     replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"
-    return _report(name, cases, warnings, replay, started, diagnose(seen), strength(seen, wanted, cases[0].dtype, 0))
+    shown = strength(seen, wanted, cases[0].dtype, 0)
+    return _report(name, cases, warnings, replay, started, diagnose(seen), shown, seen=seen)
 
 
 def _recorded(tensors: Tensors, definition: Definition, name: str) -> tuple[Definition, Tensors, Tensors]:
@@ -328,24 +331,6 @@ def _marked(kernel: Kernel, call: Call, t: TensorReport, case: str) -> TensorRep
     return replace(t, suspect=LEAK) if case == "poison" and only_nan else t
 
 
-def remarks(cases: list[CaseReport], definition: Definition, *, backward: bool) -> list[str]:
-    """What a reader should know about the strength of a run."""
-    found = []
-    if definition.start != definition.core.start:
-        found.append("judged on given query, key and value: projections and embeddings of the definition are not the kernel's")
-    if definition.lse and not any(t.name == "lse" for c in cases for t in c.tensors):
-        found.append("the kernel gives no log-sum-exp: an error that a whole row shares shows less in the output alone")
-    vacuous = dict.fromkeys(c.case for c in cases for t in c.tensors if t.comparison.unbounded)
-    if vacuous:
-        found.append(
-            f"the declared arithmetic promises nothing for some elements of {', '.join(vacuous)}: their bound is infinite, and "
-            "whatever they are proves nothing"
-        )
-    if any(t.suspect == LEAK for c in cases for t in c.tensors):
-        found.append("NaN in masked keys or values reaches the results; --strict fails on it")
-    return found
-
-
 def _report(
     name: str,
     cases: list[CaseReport],
@@ -355,6 +340,7 @@ def _report(
     diagnosis: tuple[Finding, ...] = (),
     shown: Callable[[], Guard] | None = None,
     properties: tuple[PropertyReport, ...] = (),
+    seen: Sequence[Observed] = (),
 ) -> Report:
     return Report(
         kernel=name,
@@ -364,6 +350,7 @@ def _report(
         warnings=tuple(warnings),
         diagnosis=diagnosis,
         strength=shown,
+        margins=Margins(tuple(seen), diagnosis, suspicions(seen)),
         properties=properties,
         replay=replay,
         seconds=time.perf_counter() - started,

@@ -19,6 +19,7 @@ from symattn.verify.replayed import Replayed
 
 if TYPE_CHECKING:
     from symattn.verify.guard import Guard
+    from symattn.verify.margins import Margins
 
 VERDICTS = ("pass", "suspect", "inconclusive", "fail")
 """From best to worst; a report's verdict is the worst of its parts."""
@@ -187,6 +188,8 @@ class Report:
         What was found of properties that need no exact value.
     strength
         What works out :attr:`guard`, when that is asked for.
+    margins
+        What is said beside pass and fail: what a bound is made of, what would conform, what would have shown, what is suspect.
     """
 
     kernel: str | None
@@ -202,6 +205,7 @@ class Report:
     ended: str = "fail"
     properties: tuple[PropertyReport, ...] = ()
     strength: Callable[[], Guard] | None = field(default=None, compare=False, repr=False)
+    margins: Margins | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def guard(self) -> Guard | None:
@@ -213,7 +217,8 @@ class Report:
         """``"pass"``, ``"suspect"``, ``"inconclusive"`` or ``"fail"``; of a run that ended in an error what it ended in."""
         if self.error is not None:
             return self.ended
-        return worst_of((*(c.verdict for c in self.cases), *(p.counted for p in self.properties)))
+        estimated = ["suspect"] if self.margins is not None and self.margins.suspicions else []
+        return worst_of((*(c.verdict for c in self.cases), *(p.counted for p in self.properties), *estimated))
 
     @property
     def max_share_of_bound(self) -> str:
@@ -251,6 +256,7 @@ class Report:
             "warnings": list(self.warnings),
             "properties": [p.to_dict() for p in self.properties],
             "guard": None if self.guard is None else self.guard.to_dict(),
+            **({} if self.margins is None else self.margins.to_dict()),
             "skipped": list(self.skipped),
             "replay": self.replay,
         }

@@ -31,11 +31,18 @@ def report_text(report: Report, *, color: bool = False) -> str:
     lines += [line for w in report.warnings for line in _wrapped(f"warning: {w}")]
     lines += [line for d in report.diagnosis for line in _finding(d)]
     lines += [line for s in report.skipped for line in _wrapped(f"not run: {s}")]
+    lines += _margins(report)
     lines += _properties(report)
     lines += _guard(report)
     tail = f"  ({report.seconds:.1f} s)" if report.seconds else ""
     lines += ["", f"verdict: {_painted(report.verdict, color)}{tail}", f"again:   {report.replay}"]
     return "\n".join(lines)
+
+
+def _margins(report: Report) -> list[str]:
+    """What is said beside pass and fail."""
+    said = [] if report.margins is None else [line for m in report.margins.lines() for line in _wrapped(m)]
+    return ["", *said] if said else []
 
 
 def _properties(report: Report) -> list[str]:
@@ -53,7 +60,7 @@ def _properties(report: Report) -> list[str]:
 
 def _guard(report: Report) -> list[str]:
     """What the run tells apart, and a line for each fault that it does not."""
-    if report.guard is None or not report.guard.known:
+    if report.guard is None or not (report.guard.known or report.guard.vacuous):
         return []
     said = report.guard.warnings
     lines = ["", *_wrapped(report.guard.line)]

@@ -92,7 +92,7 @@ def remarks(t: TensorReport) -> list[str]:
 
 def strength(r: Report) -> tuple[str, tuple[str, ...]]:
     """What the run tells apart, in a line, a line for each fault that it could not show; empty where that is unknown."""
-    if r.guard is None or not r.guard.known:
+    if r.guard is None or not (r.guard.known or r.guard.vacuous):
         return "", ()
     return r.guard.line, r.guard.warnings
 
