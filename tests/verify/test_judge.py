@@ -58,7 +58,8 @@ def test_the_json_document(fault, verdict):
     report = verify(kernel(fault), CAUSAL, backward=True, shape=SMALL, only="shape,integers,poison")
     doc = json.loads(report.to_json())
     assert set(doc) == {
-        "verdict", "kernel", "definition", "arithmetic", "cases", "diagnosis", "warnings", "guard", "skipped", "replay",
+        "verdict", "kernel", "definition", "arithmetic", "cases", "diagnosis", "warnings", "properties", "guard", "bound_terms",
+        "implied", "suspicions", "power", "skipped", "replay",
     }  # fmt: skip
     assert doc["verdict"] == report.verdict == verdict
     assert doc["definition"]["causal"].startswith("top-left") and doc["arithmetic"]["algorithm"] == "flash"
