@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.rounding import alarms, gradients, kernels, planted, rules
 from benchmarks.rounding.declared import REFERENCE, TILE, replayed, tiled
 from benchmarks.rounding.gradients import Backward
-from benchmarks.rounding.judging import GRADIENTS, Judge, grouped, misses, share
+from benchmarks.rounding.judging import GRADIENTS, Judge, misses, share
 from benchmarks.rounding.kernels import How
 from benchmarks.rounding.laws import Problem, cast
 from benchmarks.rounding.work import Record
@@ -133,6 +133,3 @@ def backward_problems(fmt: str, seeds: int, sizes: tuple[int, ...] = (64, 256, 5
     ]
     capped = [Problem(law, fmt, 256, 64, s, "softcap") for s in range(seeds) for law in ("normal", "large")]
     return full + causal + capped
-
-
-__all__ = ["backward_problems", "grouped", "measure", "measure_backward", "problems"]

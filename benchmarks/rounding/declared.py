@@ -1,7 +1,7 @@
 """The correct kernels of the benchmark, and the arithmetic that each declares.
 
-Kernels that differ in what a declaration leaves open (order of sums and tiles, splits, larger tiles, weights that are not rounded)
-share one, and so one bound.
+Kernels that differ in what a declaration leaves open (order of sums and tiles, splits, larger tiles, weights that are not
+rounded) share one, and so one bound.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
-
 
 from benchmarks.rounding import kernels, planted
 from benchmarks.rounding.kernels import How

@@ -20,8 +20,8 @@ class Backward:
     """How a backward computes; ``faulty`` changes values by the name of the place, see :func:`gradients`.
 
     Places: ``scale``, ``keep``, ``k`` (the keys that scores are formed from), ``lse``, ``D`` (from dO and O), ``scores``, ``dP``,
-    ``dS`` (from dS, P, rounded P and dP - D), ``dQ`` (from dQ so far, a tile's part, and whether it is the last), ``rows`` (the rows
-    that dK and dV are summed over), ``cap`` (the derivative of the softcap), ``ends`` (from dQ, dK, dV and the scale).
+    ``dS`` (from dS, rounded P and dP - D), ``dQ`` (from the sum, dQ so far, a tile's part, and if it is the last of several),
+    ``rows`` (that dK and dV are summed over), ``cap`` (the derivative of the softcap), ``ends`` (from dQ, dK, dV and the scale).
     """
 
     io: str
@@ -113,7 +113,10 @@ FAULTS: tuple[Fault, ...] = (
     Fault("scores in float16", stored("scores", "float16")),
     Fault("dP in bfloat16", stored("dP", "bfloat16")),
     Fault("dS from rounded P", lambda problem: {"dS": lambda ds, low_p, rest: low_p * rest}),
-    Fault("dQ in bfloat16 between tiles", lambda problem: {"dQ": lambda x, dq, part, last: cast(dq + cast(part, "bfloat16"), "bfloat16")}),
+    Fault(
+        "dQ in bfloat16 between tiles",
+        lambda problem: {"dQ": lambda x, dq, part, last: cast(dq + cast(part, "bfloat16"), "bfloat16")},
+    ),
     Fault("last tile not in dQ", lambda problem: {"dQ": lambda x, dq, part, last: dq if last else x}),
     Fault("last key lost", lost_key),
     Fault("mask one key further", one_more_key, ("causal",)),

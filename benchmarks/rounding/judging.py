@@ -1,4 +1,4 @@
-"""Verdicts on a problem: the public bounds, intervals and float64 values, brought to the kernels' axes and kept per declaration."""
+"""Verdicts on a problem: the public bounds, intervals and float64 values, found once per declaration."""
 
 from __future__ import annotations
 
@@ -59,12 +59,13 @@ class Judge:
         self._bounds: dict[Any, Mapping[str, slopes.Bounded]] = {}
         self._replays: dict[Any, Interval] = {}
 
-    def bounds(self, how: Arithmetic, fields: Mapping[str, Any] = {}) -> Mapping[str, slopes.Bounded]:  # noqa: B006
+    def bounds(self, how: Arithmetic, fields: Mapping[str, Any] | None = None) -> Mapping[str, slopes.Bounded]:
         """The bounds of O and L."""
         how = replace(how, order=None, shift=None)
-        key = how, tuple(fields.items())
+        more = tuple((fields or {}).items())
+        key = how, more
         if key not in self._bounds:
-            program = listed(tuple({**self.problem.fields(), **fields}.items()), how.algorithm, False)
+            program = listed((*self.problem.fields().items(), *more), how.algorithm, False)
             self._bounds[key] = slopes.bounds(program, self._given(program), how, ("O", "L"))
         return self._bounds[key]
 

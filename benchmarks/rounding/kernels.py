@@ -73,10 +73,10 @@ def add_tile(out: Any, shrink: Any, p: Any, v: Any, how: How) -> Any:
 class Points:
     """Where a fault can sit; each does nothing by default.
 
-    ``inputs`` takes (k, v, keep); ``scale`` the scale; ``cap`` the softcap; ``scores`` the scaled scores; ``hidden`` scores and keep
-    of a tile; ``weights`` P and scores; ``shrink_out`` and ``shrink_sum`` a rescaling factor, where there was a maximum before, and
-    the number of the tile; ``sum_tile`` the weights of a tile and what they sum to; ``total`` the running sum; ``add_tile`` as the
-    function; ``combine`` the weights of splits; ``out`` the output; ``lse`` the LSE and the maximum.
+    ``inputs`` takes (k, v, keep); ``scale`` the scale; ``cap`` the softcap; ``scores`` the scaled scores; ``hidden`` scores and
+    keep of a tile; ``weights`` P and scores; ``shrink_out`` and ``shrink_sum`` a rescaling factor, where there was a maximum
+    before, and the number of the tile; ``sum_tile`` the weights of a tile; ``total`` the running sum; ``add_tile`` as its name;
+    ``combine`` the weights of splits; ``out`` the output; ``lse`` the LSE and the maximum.
     """
 
     inputs: Callable[..., Any] = lambda k, v, keep: (k, v, keep)

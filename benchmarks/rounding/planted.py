@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.rounding.kernels import How, Points, add_tile, forward, matmul
+from benchmarks.rounding.kernels import RIGHT, How, Points, forward, matmul
 from benchmarks.rounding.laws import F32, GROUPS, HEADS, WINDOW, Problem, cast
 
 ALL = ("full",)
@@ -31,7 +31,7 @@ class Fault:
         return run(problem, replace(how, **(self.how or {})), self.points(problem))
 
 
-def run(problem: Problem, how: How, at: Points = Points()):
+def run(problem: Problem, how: How, at: Points = RIGHT):
     """Output and LSE of a tiled kernel on a problem."""
     a = problem.arrays
     k, v = (np.repeat(a[n], HEADS // GROUPS, axis=0) for n in "KV")
@@ -174,6 +174,3 @@ def finite_only(s):
 def unweighted(weights):
     """Every split counts the same."""
     return [np.ones_like(w) for w in weights]
-
-
-__all__ = ["FAULTS", "Fault", "add_tile", "run"]

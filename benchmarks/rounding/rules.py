@@ -1,10 +1,10 @@
 """Acceptance rules of public test suites, written from their descriptions; True: accepted.
 
-``ref`` is what such suites compare with: float32 for 16-bit inputs, double for float32 ones; ``low`` the result of eager kernels in
-the input format. Sources: flash-attention's tests (twice the error of an eager kernel, and its variant with two units in the last
-place), PyTorch's SDPA tests (tolerances from the eager kernel's greatest absolute and relative deviation), FlexAttention's (mean
-error at most 1.1 times that of eager, 10 times in float32), ``torch.testing.assert_close`` by default, fixed 1e-2 and 2e-2, the
-cosine, and hipDNN's scalar a-priori tolerance (rocm-libraries#7032). Suites check the output only.
+``ref`` is what such suites compare with: float32 for 16-bit inputs, double for float32 ones; ``low`` the result of eager kernels
+in the input format. Sources: flash-attention's tests (twice the error of an eager kernel, and its variant with two units in the
+last place), PyTorch's SDPA tests (tolerances from the eager kernel's greatest absolute and relative deviation), FlexAttention's
+(mean error at most 1.1 times that of eager, 10 times in float32), ``torch.testing.assert_close`` by default, fixed 1e-2 and 2e-2,
+the cosine, and hipDNN's scalar a-priori tolerance (rocm-libraries#7032). Suites check the output only.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def flex(out, c):
 
 def cosine(out, c, least=0.999):
     a, b = out.ravel(), c.ref.ravel()
-    return bool(a @ b >= least * np.linalg.norm(a) * np.linalg.norm(b))
+    norms = np.linalg.norm(a) * np.linalg.norm(b)
+    return bool(norms > 0 and a @ b >= least * norms)
 
 
 RULES = {
