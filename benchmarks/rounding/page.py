@@ -240,8 +240,8 @@ included); the LSE, which is float32 in all formats; gradients from the kernel's
 
 CORRECT = """
 Each kernel is judged by what it declares; those that differ in what a declaration leaves open share one. Masks: none, a window of
-48, causal with rows that see no key, a softcap. Unbounded elements are those of which the declaration promises nothing: exponents
-may be off by a unit and more there (scores of 1600 stored, or Q scaled, in 16 bits), and a verdict on them is *inconclusive*, not
+48, causal with rows that see no key, a softcap. Unbounded elements are those of which nothing is promised: the row maximum may be
+off by log 2 and more there (large scores stored, or Q and K scaled, in 16 bits), and a verdict on them is *inconclusive*, not
 *pass*.
 """
 
