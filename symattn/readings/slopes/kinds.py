@@ -5,7 +5,7 @@ The kinds are switched off in the declaration one after another; what the error 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from symattn.arithmetic import Arithmetic
 from symattn.readings.boxes import Array
 
-__all__ = ["KINDS", "split"]
+__all__ = ["KINDS", "split", "without"]
 
 KINDS: tuple[tuple[str, Callable[[Arithmetic], Mapping[str, Any]]], ...] = (
     ("underflow", lambda a: {"flush_to_zero": False}),
@@ -29,6 +29,17 @@ KINDS: tuple[tuple[str, Callable[[Arithmetic], Mapping[str, Any]]], ...] = (
     ("sum", lambda a: {"accumulate": "float64", "block": None, "block_bits": None, "truncate": ()}),
 )
 """Name of a kind of rounding, and the changes to a declaration that leave it out; what is left at the end are operations."""
+
+
+def without(declared: Arithmetic, kinds: Collection[str]) -> Arithmetic:
+    """A declaration with some kinds of rounding left out.
+
+    >>> from symattn.arithmetic import get
+    >>> without(get("flash-bf16"), {"exp", "cast"}).probability is None
+    True
+    """
+    changes = {k: v for name, change in KINDS if name in kinds for k, v in change(declared).items()}
+    return replace(declared, **{k: v for k, v in changes.items() if getattr(declared, k) != v})
 
 
 def split(error: Callable[[Arithmetic], Array], declared: Arithmetic) -> dict[str, Array]:
