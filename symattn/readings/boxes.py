@@ -23,6 +23,8 @@ U = 2.0**-53
 OWN_FUNCTION = 2.0**-50
 """Relative error of NumPy's float64 functions (4 ulp)."""
 OWN_TINY = 2.0**-1022
+OWN_NORMAL = 2.0**-1021
+"""Products of float64 numbers from here on have no absolute error."""
 UP, DOWN = 1 + 2.0**-49, 1 - 2.0**-49
 """Outward: what a radius or a lower bound is multiplied with, to cover the float64 roundings of its own evaluation."""
 
@@ -53,6 +55,8 @@ class Box:
         How often a sum over this tensor may be multiplied by a correction of the running maximum.
     least
         ``|t| >= least``, where more is known than ``|v| - own``.
+
+    ``low`` and ``least`` may be given as functions: few boxes are ever asked for them.
     """
 
     value: Array
@@ -64,33 +68,88 @@ class Box:
     held: str | None = None
     gauge: bool = False
     rescalings: int = 0
-    least: Array | None = None
+    least: Array | Callable[[], Array] | None = None
 
     @cached_property
     def true_size(self) -> Array:
         """At least ``|t|``."""
-        return np.abs(self.value) + self.own
+        return np.abs(self.value) if self.exact else np.abs(self.value) + self.own
 
     @cached_property
     def true_low(self) -> Array:
         """At most ``|t|``."""
         least = np.maximum(np.abs(self.value) - self.own, 0.0) * DOWN
-        return least if self.least is None else np.maximum(least, self.least)
+        return least if self.least is None else np.maximum(least, _found(self.least))
 
     @cached_property
     def size(self) -> Array:
         """At least ``|k|``."""
-        return (np.abs(self.value) + (self.own + self.bound)) * UP
+        if self.exact:
+            return self.true_size
+        size = self.own + self.bound
+        return np.multiply(np.add(size, np.abs(self.value)), UP)
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether value, true value and computed value are one."""
-        return not (np.any(self.own) or np.any(self.bound))
+        return not (some(self.own) or some(self.bound))
 
     def map(self, f: Callable[[Array], Array]) -> Box:
         """The box with every array moved by ``f`` (a transposition, a selection)."""
-        least = None if self.least is None else f(self.least)
-        return replace(self, value=f(self.value), bound=f(self.bound), low=f(self.low), own=f(self.own), least=least)
+        known = self.least
+        least = None if known is None else (lambda: f(_found(known)))
+        out = self.changed(value=f(self.value), bound=f(self.bound), own=f(self.own), low=lambda: f(self.low), least=least)
+        out.__dict__.update({n: f(self.__dict__[n]) for n in _SIZES if n in self.__dict__})
+        return out
+
+    def marked(self, **marks: Any) -> Box:
+        """The same box with other marks; what has been found of its sizes is kept."""
+        out = self.changed(low=lambda: self.low, **marks)
+        out.__dict__.update({n: self.__dict__[n] for n in (*_SIZES, "exact", "_held_by") if n in self.__dict__})
+        return out
+
+    def true(self, own: Array) -> Box:
+        """The box of the true values alone."""
+        return self.changed(low=lambda: self.low, bound=np.zeros_like(self.bound), own=own, index=False)
+
+    def changed(self, *, low: Array | Callable[[], Array], **changes: Any) -> Box:
+        """The box with changes, without asking for ``low``."""
+        return replace(self, low=low, **changes)  # type: ignore[arg-type]
+
+    @cached_property
+    def _held_by(self) -> dict[str, bool]:
+        return {}
+
+    def held_by(self, format: str) -> bool:
+        """Whether the box is exact and the format has all its values."""
+        if format not in self._held_by:
+            self._held_by[format] = self.exact and bool(np.all(representable(self.value, format)))
+        return self._held_by[format]
+
+
+class _Late:
+    """A field that may be given as a function, called when the field is first read."""
+
+    def __get__(self, box: Box | None, owner: type) -> Array:
+        if box is None:
+            raise AttributeError("low")
+        box.__dict__["_low"] = found = _found(box.__dict__["_low"])
+        return found
+
+    def __set__(self, box: Box, value: Array | Callable[[], Array]) -> None:
+        box.__dict__["_low"] = value
+
+
+def _found(x: Array | Callable[[], Array]) -> Array:
+    if not callable(x):
+        return x
+    with np.errstate(all="ignore"):
+        return x()
+
+
+Box.low = _Late()  # type: ignore[assignment]
+
+_SIZES = ("true_size", "true_low", "size")
 
 
 @dataclass(frozen=True)
@@ -121,6 +180,15 @@ def exactly(value: Any, **marks: Any) -> Box:
     return Box(v, zero, np.abs(v), zero, nonneg=bool(np.all(v >= 0)), **marks)
 
 
+def some(radius: Array) -> bool:
+    """Whether a radius is not 0 everywhere.
+
+    >>> some(np.zeros(3)), some(np.array([0.0, np.nan]))
+    (False, True)
+    """
+    return bool(np.max(radius, initial=0.0) != 0)
+
+
 def fits(narrow: str, wide: str) -> bool:
     """Whether every number of the format ``narrow`` is one of ``wide``.
 
@@ -148,7 +216,7 @@ def finish(
     value: Array,
     own: Array,
     bound: Array,
-    low: Array | None,
+    low: Array | Callable[[], Array] | None,
     u: float | Array,
     tiny: float | Array,
     nonneg: bool = False,
@@ -156,15 +224,19 @@ def finish(
 ) -> Box:
     """A box after one rounding of the kernel of relative size ``u`` and absolute size ``tiny``; zeros stay zeros."""
     own, bound, size = _radius(own), _radius(bound), np.abs(value)
-    bound = bound if _is_zero(u) and _is_zero(tiny) else (bound + _rounding(size, own, bound, u, tiny)) * UP
-    rest = np.maximum(size - (own + bound), 0.0)
-    if low is not None:
-        least = low * (1 - u) - tiny
-        rest = np.fmax(rest, least if nonneg else np.where(low > 0, least, 0.0))
-    rest = np.maximum(rest, 0.0) * DOWN
-    if np.isnan(np.max(rest, initial=0.0)):
-        rest = np.where(np.isnan(rest), 0.0, rest)
-    return Box(value, bound, rest, own, nonneg=nonneg, **marks)
+    if not (_is_zero(u) and _is_zero(tiny)):
+        bound = _rounded(bound, size, np.asarray(own + bound), u, tiny)
+
+    def lowest() -> Array:
+        rest = np.maximum(size - (own + bound), 0.0)
+        if low is not None:
+            least = _found(low) * (1 - u) - tiny
+            rest = np.fmax(rest, least if nonneg else np.where(least > 0, least, 0.0))
+            rest = np.maximum(rest, 0.0)
+        rest = np.asarray(rest * DOWN)
+        return np.where(np.isnan(rest), 0.0, rest) if np.isnan(np.max(rest, initial=0.0)) else rest
+
+    return Box(value, bound, lowest, own, nonneg=nonneg, **marks)  # type: ignore[arg-type]
 
 
 def _radius(r: Array) -> Array:
@@ -173,25 +245,35 @@ def _radius(r: Array) -> Array:
     return np.where(np.isnan(r), np.inf, r) if np.isnan(np.max(r, initial=0.0)) else r
 
 
-def _rounding(size: Array, own: Array, bound: Array, u: float | Array, tiny: float | Array) -> Array:
-    """What one rounding adds: nothing to a zero, and nothing to an infinite value."""
-    reach = size + (own + bound)
-    error = np.asarray(u * reach + tiny * (reach > 0))
-    return error if np.isfinite(np.max(size, initial=0.0)) else np.where(np.isfinite(size), error, 0.0)
+def _rounded(bound: Array, size: Array, reach: Array, u: float | Array, tiny: float | Array) -> Array:
+    """The bound after one rounding, which adds nothing to a zero and nothing to an infinite value; ``reach`` is lost."""
+    reach = np.asarray(size + reach)
+    error = np.asarray(u * reach)
+    if np.min(reach, initial=np.inf) > 0:
+        error = error + tiny
+    elif not _is_zero(tiny):
+        error = error + tiny * (reach > 0)
+    if not np.isfinite(np.max(size, initial=0.0)):
+        error = np.where(np.isfinite(size), error, 0.0)
+    return np.asarray((error + bound) * UP)
 
 
 def stored(b: Box, unit: Unit) -> Box:
     """The box after it is rounded to a format, unless that holds it already; what overflows has no bound."""
+    before = b
+    if b.held is None and b.held_by(unit.name):
+        return b.marked(held=unit.name)
     if b.held is None:  # an input, or a copy of one: a number that the format has is not rounded
         known = (b.bound == 0) & (b.own == 0) & representable(b.value, unit.name)
         u, tiny = np.where(known, 0.0, unit.u), np.where(known, 0.0, unit.tiny)
-        b = finish(b.value, b.own / UP, b.bound / UP, b.low, u, tiny, b.nonneg, **_marks(b))
+        b = finish(b.value, b.own / UP, b.bound / UP, lambda: before.low, u, tiny, b.nonneg, **_marks(b))
     elif not fits(b.held, unit.name):
-        b = finish(b.value, b.own / UP, b.bound / UP, b.low, unit.u, unit.tiny, b.nonneg, **_marks(b))
-    over = (b.size > unit.top) & np.isfinite(b.value)
-    if np.any(over):
-        b = replace(b, bound=np.where(over, np.inf, b.bound), low=np.where(over, 0.0, b.low))
-    return replace(b, held=unit.name)
+        b = finish(b.value, b.own / UP, b.bound / UP, lambda: before.low, unit.u, unit.tiny, b.nonneg, **_marks(b))
+    if not np.max(b.size, initial=0.0) <= unit.top:
+        over = (b.size > unit.top) & np.isfinite(b.value)
+        if np.any(over):
+            b = replace(b, bound=np.where(over, np.inf, b.bound), low=np.where(over, 0.0, b.low))
+    return b.marked(held=unit.name)
 
 
 def _marks(*boxes: Box) -> dict[str, Any]:
@@ -227,16 +309,17 @@ def add(boxes: Sequence[Box], unit: Unit) -> Box:
     if all(b.index for b in boxes):
         return exactly(reduce(np.add, [b.value for b in boxes]), index=True)
     boxes = [settled(b, unit) for b in boxes]
-    value, own, bound, low, size = (_total(boxes, name) for name in ("value", "own", "bound", "low", "size"))
+    value, own, bound = (_total(boxes, name) for name in ("value", "own", "bound"))
     k = len(boxes) - 1
     nonneg = all(b.nonneg for b in boxes)
-    least = low * (1 - unit.u) ** (k - 1) if nonneg else None
+    least = (lambda: _total(boxes, "low") * (1 - unit.u) ** (k - 1)) if nonneg else None
     if k == 1:
-        rounding = U * np.abs(np.where(np.isfinite(value), value, 0.0))
+        rounding = U * np.abs(value)
         more: Any = 0.0
     else:
         rounding = k * U * reduce(np.add, [np.abs(b.value) for b in boxes])
-        more = (k - 1) * (1 + 2 * k * unit.u) * unit.u * size
+        more = (k - 1) * (1 + 2 * k * unit.u) * unit.u * _total(boxes, "size")
+    if not np.isfinite(np.max(np.abs(rounding), initial=0.0)):
         rounding, more = (np.where(np.isfinite(value), x, 0.0) for x in (rounding, more))
     return finish(value, own + rounding, bound + more, least, unit.u, unit.tiny, nonneg, **_marks(*boxes))
 
@@ -252,17 +335,21 @@ def multiply(a: Box, b: Box, unit: Unit) -> Box:
     a, b = settled(a, unit), settled(b, unit)
     value = a.value * b.value
     free = power_of_two(a) or power_of_two(b)
+    size = np.abs(value)
     own = a.own * np.abs(b.value) + a.true_size * b.own
-    own = own + np.where((a.true_size > 0) & (b.true_size > 0), (0.0 if free else U) * np.abs(value) + OWN_TINY, 0.0)
     bound = a.bound * b.size + a.true_size * b.bound
-    infinite = np.isinf(value) & (np.isinf(a.value) | np.isinf(b.value)) & np.isfinite(a.bound) & np.isfinite(b.bound)
-    zero = ((a.size == 0) & np.isfinite(b.size)) | ((b.size == 0) & np.isfinite(a.size))
-    own, bound = (np.where(infinite | zero, 0.0, x) for x in (own, bound))
-    bound = np.where(np.isinf(value) & ~infinite, np.inf, bound)
+    if np.min(size, initial=1.0) >= OWN_NORMAL and all(np.isfinite(np.max(x, initial=0.0)) for x in (size, own, bound)):
+        own = own if free else own + U * size
+    else:
+        own = own + np.where((a.true_size > 0) & (b.true_size > 0), (0.0 if free else U) * size + OWN_TINY, 0.0)
+        infinite = np.isinf(value) & (np.isinf(a.value) | np.isinf(b.value)) & np.isfinite(a.bound) & np.isfinite(b.bound)
+        zero = ((a.size == 0) & np.isfinite(b.size)) | ((b.size == 0) & np.isfinite(a.size))
+        own, bound = (np.where(infinite | zero, 0.0, x) for x in (own, bound))
+        bound = np.where(np.isinf(value) & ~infinite, np.inf, bound)
     nonneg = a.nonneg and b.nonneg
     negative_one = free and (abs(_scalar(a)) == 1 or abs(_scalar(b)) == 1)
     u, tiny = (0.0 if free else unit.u), (0.0 if negative_one else unit.tiny)
-    return finish(value, own, bound, a.low * b.low, u, tiny, nonneg, **_marks(a, b))
+    return finish(value, own, bound, lambda: a.low * b.low, u, tiny, nonneg, **_marks(a, b))
 
 
 def _scalar(b: Box) -> float:
@@ -291,14 +378,14 @@ def integer_power(a: Box, p: int, unit: Unit) -> Box:
 def select(mask: Array, kept: Box, other: float = 0.0) -> Box:
     """The box where the mask holds, and an exact number elsewhere."""
     exact = 0.0 if np.isnan(other) else abs(other)
-    return replace(
-        kept,
+    least = kept.least
+    return kept.changed(
         value=np.where(mask, kept.value, other),
         bound=np.where(mask, kept.bound, 0.0),
-        low=np.where(mask, kept.low, exact),
+        low=lambda: np.where(mask, kept.low, exact),
         own=np.where(mask, kept.own, 0.0),
         nonneg=kept.nonneg and other >= 0,
-        least=None if kept.least is None else np.where(mask, kept.least, exact),
+        least=None if least is None else (lambda: np.where(mask, _found(least), exact)),
     )
 
 
@@ -309,7 +396,12 @@ def as_given(b: Box, error: Array | float = 0.0) -> Box:
     """
     if b.gauge:
         return b
-    return replace(b, own=(b.own + b.bound) * UP, bound=np.zeros_like(b.bound) + error, least=b.low if _is_zero(error) else None)
+
+    def low() -> Array:
+        return b.low
+
+    bound = np.zeros_like(b.bound) + error
+    return b.changed(own=(b.own + b.bound) * UP, bound=bound, low=low, least=low if _is_zero(error) else None)
 
 
 def _is_zero(x: Array | float) -> bool:

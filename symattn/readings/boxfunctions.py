@@ -23,15 +23,37 @@ def exponential(a: Box, unit: Unit, error: float, tiny: float, base: float = mat
     """``base^x``: ``|e^k - e^t| <= e^t (e^r - 1)``; the computed value stays above ``e^t e^-r``."""
     rate = abs(math.log(base)) * (1 + 2.0**-50)
     value = np.exp(a.value) if base == math.e else np.power(base, a.value)
-    spread = np.expm1(np.minimum(rate * a.own, 700.0))
-    grow = np.where(a.bound > 700.0 / rate, np.inf, np.expm1(np.minimum(rate * a.bound, 700.0)))
-    finite = np.isfinite(a.value)
-    own = np.where(finite, value * (spread + OWN_FUNCTION) * (1 + OWN_FUNCTION) + OWN_TINY, 0.0)
-    bound = np.where(finite, (value + own) * grow, 0.0)
-    low = np.maximum(value - own, 0.0) * np.exp(-np.minimum(rate * a.bound * (1 + 2.0**-50), 745.0))
-    overflow = np.isinf(value) & finite
-    bound = np.where(overflow, np.inf, bound)
+    finite, all_finite = np.isfinite(a.value), bool(np.isfinite(np.max(np.abs(a.value), initial=0.0)))
+    own = value * ((_expm1(rate * a.own, 700.0) + OWN_FUNCTION) * (1 + OWN_FUNCTION)) + OWN_TINY
+    grow = _expm1(rate * a.bound, np.inf)
+    bound = (value + own) * grow
+    if not all_finite:
+        own, bound = np.where(finite, own, 0.0), np.where(finite, bound, 0.0)
+    if not all_finite or np.isinf(np.max(value, initial=0.0)):
+        bound = np.where(np.isinf(value) & finite, np.inf, bound)
+    before = own
+
+    def low() -> Array:
+        return np.asarray(np.maximum(value - before, 0.0) * _falling(rate * a.bound * (1 + 2.0**-50)))
+
     return finish(value, own, bound, low, error, tiny, True, rescalings=a.rescalings)
+
+
+SMALL = 2.0**-8
+"""Up to here a few terms of the series of an exponential bound it."""
+
+
+def _expm1(x: Array, beyond: float) -> Array:
+    """At least ``e^x - 1`` for x >= 0; from 700 on, ``beyond`` stands for the value at infinity."""
+    if np.max(x, initial=0.0) <= SMALL:
+        return np.asarray(x * (1 + x * (0.5 + x)))
+    grown = np.expm1(np.minimum(x, 700.0))
+    return grown if np.isfinite(beyond) else np.where(x > 700.0, np.inf, grown)
+
+
+def _falling(x: Array) -> Array:
+    """At most ``e^-x`` for x >= 0, but for roundings of float64."""
+    return np.asarray(1 - x * (1 - x * (0.5 - x / 6))) if np.max(x, initial=0.0) <= SMALL else np.exp(-np.minimum(x, 745.0))
 
 
 def logarithm(a: Box, unit: Unit, error: float) -> Box:

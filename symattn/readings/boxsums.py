@@ -189,7 +189,7 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
     overflow = size > unit.top / math.exp(min(known.late, 700.0))
     bound = np.where(overflow & np.isfinite(value), np.inf, bound)
     out = bx.finish(value, own, bound, low, 0.0, 0.0, nonneg, held=unit.name, rescalings=rescalings)
-    out = out if np.all(count > 0) else bx.select(count > 0, out)
+    out = out if np.min(count) > 0 else bx.select(count > 0, out)
     return out if not any(np.any(m.doubt) for m in masks) else _there_or_not(out, factors, masks, free, over, known)
 
 
@@ -227,7 +227,7 @@ def _telescope(
     """``sum_p sum |t1| .. r_p .. |k_q|``: the factors before p at their true size, those after it at their computed size."""
     out = np.zeros([known.sizes[x] for x in free])
     for p, f in enumerate(factors):
-        if np.any(getattr(f.box, radius)):
+        if bx.some(getattr(f.box, radius)):
             ops = [g.operand("true_size" if q < p else radius if q == p else after) for q, g in enumerate(factors)]
             out = out + contract([*ops, *more], free, over, known.sizes)
     return out

@@ -61,7 +61,7 @@ class Terms:
 
     def __init__(self, known: Known, axes: Axes) -> None:
         self.known, self.axes, self.unit = known, axes, known.compute
-        self._grid = open_grid(axes, [known.sizes[a] for a in axes])
+        self._grid = known.subscripts.grid(axes, [known.sizes[a] for a in axes])
         self._in_exponent = False
 
     def box(self, e: sp.Expr) -> Box:
@@ -114,24 +114,39 @@ class Terms:
     def _read(self, x: Tensor) -> Box:
         b = self.known.boxes[name_of(x)]
         sub = subscripts_of(x)
-        if all(s in self._grid for s in sub) and len(set(sub)) == len(sub):
+        as_it_is = b.held is None and not b.index and not b.gauge and b.held_by(self.unit.name)
+        if all(s in self._grid for s in sub) and len(set(sub)) == len(sub) and self._fills(b, sub):
             b = b.map(lambda a: align(a, tuple(sub), self.axes, self.known.sizes))
         else:
-            where, bad = self.known.subscripts.locate(x, b.value.shape, self._grid)
+            grid = self._grid_of(b, sub)
+            where, bad = self.known.subscripts.locate(x, b.value.shape, grid)
             shape = (1,) * len(self.axes)
             b = b.map(lambda a: np.reshape(a[where], np.broadcast_shapes(np.shape(a[where]), shape)))
             if bad is not None:
                 b = replace(bx.select(~bad, b, np.nan), nonneg=b.nonneg)
-            past = self.known.subscripts.beyond(x, self.known.boxes[name_of(x)].value.shape, self._grid)
+            past = self.known.subscripts.beyond(x, self.known.boxes[name_of(x)].value.shape, grid)
             if past is not None:
                 b = bx.select(~past, b)
         if b.gauge and not self._in_exponent:
             size = np.where(np.isfinite(b.value), b.size + self.known.late, 0.0)
             more = self.known.arithmetic.shift_roundings * self.unit.u * size
             b = replace(b, bound=b.bound + more, rescalings=0)
+        if as_it_is:
+            return b
         if b.held is None and not b.index:
-            return replace(bx.stored(b, self.unit), held=None)
+            return bx.stored(b, self.unit).marked(held=None)
         return bx.stored(b, self.unit) if b.held is not None and not bx.fits(b.held, self.unit.name) else b
+
+    def _fills(self, b: Box, axes: Axes) -> bool:
+        """Whether the axes of a box are those of the grid, and not longer because the grid is a block of rows."""
+        return b.value.shape == tuple(self.known.sizes[a] for a in axes)
+
+    def _grid_of(self, b: Box, subscripts: Axes) -> dict[sp.Symbol, Array]:
+        """The grid for a look-up: of a tensor that has the rows of a block only, its first row is the block's first."""
+        origin, sizes = self.known.subscripts.origin, self.known.sizes
+        if any(s in origin and n == sizes[s] for s, n in zip(subscripts, b.value.shape, strict=True)):
+            return open_grid(self.axes, [sizes[a] for a in self.axes])
+        return self._grid
 
     def _exponential(self, e: sp.Expr) -> Box:
         base, exponent = (np.e, e.args[0]) if isinstance(e, sp.exp) else (float(e.base), e.exp)
@@ -162,7 +177,10 @@ class Terms:
     @staticmethod
     def _more(b: Box, error: Array | float) -> Box:
         """The box with a further error where it is a number."""
-        return replace(b, bound=np.where(np.isfinite(b.value), (b.bound + error) * bx.UP, b.bound), low=0.0 * b.low)
+        more = (b.bound + error) * bx.UP
+        if not np.isfinite(np.max(np.abs(b.value), initial=0.0)):
+            more = np.where(np.isfinite(b.value), more, b.bound)
+        return b.changed(bound=more, low=lambda: np.zeros_like(more))
 
     def _piecewise(self, e: sp.Piecewise) -> Box:
         out = bx.exactly(self._full(np.nan))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -66,6 +67,17 @@ def align(a: Array, ix: tuple[sp.Symbol, ...], axes: tuple[sp.Symbol, ...], size
 
 def _cheapest(ixs: list[tuple[sp.Symbol, ...]], out: Sequence[sp.Symbol], sizes: Sizes) -> tuple[int, int, tuple[sp.Symbol, ...]]:
     """The pair whose product shrinks the list most, and the indices that its product keeps."""
+    if len(ixs) == 2:
+        return 0, 1, tuple(x for x in dict.fromkeys(ixs[0] + ixs[1]) if x in out)
+    lengths = tuple((x, sizes[x]) for x in dict.fromkeys(y for ix in ixs for y in ix))
+    return _cheapest_of(tuple(ixs), tuple(out), lengths)
+
+
+@lru_cache(maxsize=4096)
+def _cheapest_of(
+    ixs: tuple[tuple[sp.Symbol, ...], ...], out: tuple[sp.Symbol, ...], lengths: tuple[tuple[sp.Symbol, int], ...]
+) -> tuple[int, int, tuple[sp.Symbol, ...]]:
+    sizes = dict(lengths)
     best: tuple[tuple[int, int], int, int, tuple[sp.Symbol, ...]] | None = None
     for p in range(len(ixs)):
         for q in range(p + 1, len(ixs)):

@@ -62,6 +62,7 @@ from symattn import formats
 from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, integer_symbols, name_of, reads
 from symattn.readings import boxes as bx
+from symattn.readings.blocks import Block
 from symattn.readings.boxes import Array, Box, Unit
 from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, gamma, sum_of_products, weights
 from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, there_or_zero, unknown
@@ -142,6 +143,8 @@ class Evaluation:
         range.
     fixed
         Whether the kernel uses the float64 values of the row maxima: ``own`` is then the error of the float64 evaluation alone.
+    block
+        Evaluates only some values of one index; see :class:`symattn.readings.blocks.Block`.
     """
 
     def __init__(
@@ -155,6 +158,7 @@ class Evaluation:
         refine: Mapping[str, Callable[[Evaluation, str], Array]] | None = None,
         boxes: Mapping[str, Box] | None = None,
         fixed: bool = False,
+        block: Block | None = None,
     ) -> None:
         check_names(program, inputs)
         given = {name: _as_array(x) for name, x in inputs.items()}
@@ -164,6 +168,7 @@ class Evaluation:
             **{a: size_value(s, numbers) for a, s in program.dims.items() if s.free_symbols <= numbers.keys()},
         }
         self.program, self.inputs, self.sizes, self._refine = program, inputs, sizes, dict(refine or {})
+        self.block, self._whole = block, dict(every)
         self.refined: dict[str, Box] = {}
         self._integers = {n: a.astype(np.int64) for n, a in given.items() if a.dtype.kind in "iub"}
         self.known = Known({}, every, arithmetic, Subscripts(self._integers.get, numbers, scans=program.scan_axes))
@@ -171,8 +176,19 @@ class Evaluation:
         if arithmetic.stale and all(wide):
             self.known = replace(self.known, lagging=lagging(program))
         for name, a in given.items():
-            self.known.boxes[name] = _input(a, (input_errors or {}).get(name))
+            if name in (boxes or {}) or (block and name in block.shared):
+                continue
+            error = (input_errors or {}).get(name)
+            if block is not None and name in block.rows.axes:
+                error = None if error is None else block.rows_of(np.broadcast_to(error, a.shape), name)
+                a = block.rows_of(a, name)
+            self.known.boxes[name] = _input(a, error)
         self.known.boxes.update(boxes or {})
+        if block is not None:
+            every[block.rows.index] = block.stop - block.start
+            self.known.subscripts.origin[block.rows.index] = block.start
+            self.known.boxes.update(block.shared)
+        self._given = frozenset(boxes or ()) | (block.shared.keys() if block else frozenset())
         self._reading = _Reading(program, self.known, fixed)
         self._run()
 
@@ -190,7 +206,9 @@ class Evaluation:
                     continue
                 s = group[0]
                 if is_position(s):
-                    self._integers[s.name] = known.subscripts.positions(s, tuple(known.sizes[a] for a in s.indices))
+                    self._integers[s.name] = known.subscripts.positions(s, tuple(self._whole[a] for a in s.indices))
+                if s.name in self._given or (self.block is not None and s.name not in self.block.rows.live):
+                    continue
                 known.boxes[s.name] = self._reading.statement(s)
                 if s.name in self._refine:
                     smaller = self._refine[s.name](self, s.name)
@@ -307,7 +325,7 @@ class _Reading:
     def _held(self, e: sp.Expr, b: Box) -> Box:
         """What an operation gave is in the compute format; a copy stays what it is."""
         copy = e in reads(e)
-        return b if copy else replace(b, held=self.known.arithmetic.compute, gauge=False)
+        return b if copy else b.marked(held=self.known.arithmetic.compute, gauge=False)
 
     def _sum(self, s: Statement, conditions: list[sp.Basic]) -> Box:
         a, free = self.known.arithmetic, s.indices
@@ -398,7 +416,7 @@ class _Reading:
             u = a.scalar_roundings * Unit.of(a.scalar_format or a.compute).u
             b = bx.finish(b.value, b.own, b.bound, b.low, u, 0.0, b.nonneg, held=b.held)
         if s.name in self.program.outputs:
-            return replace(bx.stored(b, Unit.of(a.lse if s.expr.has(sp.log) else a.output)), rescalings=0)
+            return bx.stored(b, Unit.of(a.lse if s.expr.has(sp.log) else a.output)).marked(rescalings=0)
         if self._is_average(s):
             return bx.stored(b, Unit.of(a.output))
         b = bx.stored(b, Unit.of(a.aux if s.aux else a.store))

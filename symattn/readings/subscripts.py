@@ -116,6 +116,8 @@ class Subscripts:
     ----------
     steps
         The indices of scans that are walked along at the moment, with their values.
+    origin
+        The first values of indices whose grids do not start at 0: those of a block of rows.
     """
 
     def __init__(
@@ -130,6 +132,7 @@ class Subscripts:
         self._given = given
         self._scans = scans or {}
         self.steps: dict[sp.Symbol, int] = {}
+        self.origin: dict[sp.Symbol, int] = {}
         self._states: dict[tuple[sp.Basic, tuple[sp.Symbol, ...], tuple[int, ...]], States] = {}
 
     def readable(self, e: sp.Basic) -> bool:
@@ -153,14 +156,20 @@ class Subscripts:
             self._states[key] = self._decided(condition, axes, shape)
         return self._states[key]
 
+    def grid(self, axes: Sequence[sp.Symbol], shape: Sequence[int]) -> dict[sp.Symbol, Ints]:
+        """An index array for each axis, from its origin on, shaped so that they broadcast to the grid."""
+        starts = (self.origin.get(a, 0) for a in axes)
+        return {
+            a: np.arange(k, k + n, dtype=np.int64).reshape([-1 if b == a else 1 for b in axes])
+            for a, k, n in zip(axes, starts, shape, strict=True)
+        }
+
     def varies(self, e: sp.Basic) -> bool:
         """Whether an expression depends on the step of a scan that is walked along."""
         return bool(self.steps) and not self.steps.keys().isdisjoint(integer_symbols(e))
 
     def _decided(self, condition: sp.Basic, axes: Sequence[sp.Symbol], shape: Sequence[int]) -> States:
-        at = {
-            a: np.arange(n, dtype=np.int64).reshape([-1 if b == a else 1 for b in axes]) for a, n in zip(axes, shape, strict=True)
-        }
+        at = self.grid(axes, shape)
         columns: dict[sp.Basic, Any] = {}
         bad: Bools | None = None
         rd, symbols = columns_of(condition)

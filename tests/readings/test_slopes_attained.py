@@ -14,7 +14,7 @@ import pytest
 
 from symattn import arithmetic, variants
 from symattn.derivative import backward
-from symattn.program import Program, Statement, tensor
+from symattn.program import Program, Statement, name_of, subscripts_of, tensor
 from symattn.readings import numpy as floats
 from symattn.readings.rounding import Evaluation
 from symattn.readings.slopes.planning import plan_for
@@ -65,17 +65,23 @@ def case(name):
     return program, arrays, sizes, out
 
 
-def with_errors(program, names):
-    """The list in which each named tensor, inputs apart, has an error added: a new input."""
-    statements = []
+def with_errors(program, names, cut):
+    """The list in which each named tensor, inputs apart, has an error added: a new input.
+
+    What is cut enters a statement with its true value, another input: the error of the statement covers what it is off by.
+    """
+    statements, shapes = [], {}
     for s in program:
+        true = {x: tensor("true_" + name_of(x), *subscripts_of(x)) for x in s.reads if (name_of(x), s.name) in cut}
+        shapes |= {name_of(true[x]): program.shape_of(program[name_of(x)]) for x in true}
+        s = replace(s, expr=s.expr.xreplace(true))
         if s.name not in names:
             statements.append(s)
             continue
         exact = tensor(s.name + "_exact", *s.indices)
         error = tensor("err_" + s.name, *s.indices)
         statements += [replace(s, target=exact), Statement(s.target, exact + error)]
-    shapes = {"err_" + n: program.shape_of(program[n]) for n in names}
+    shapes |= {"err_" + n: program.shape_of(program[n]) for n in names}
     return Program(tuple(statements), program.dims, program.outputs, {**program.shapes, **shapes})
 
 
@@ -87,10 +93,12 @@ def attained(name, how):
     local = sweeps.local(out)
     plan = plan_for(sweeps.situation(), out)
     bound, names = sweeps.bound(out), [t.name for t in plan.terms if t.name in program]
-    perturbed = with_errors(program, set(names))
+    perturbed = with_errors(program, set(names), plan.cut)
     gradient = backward(perturbed, ["err_" + n for n in dict.fromkeys(names)])
     none = {"err_" + n: np.zeros_like(evaluation.boxes[n].value) for n in names}
     base = {k: v.astype(float) if v.dtype.kind == "f" else v for k, v in arrays.items()}
+    whole = floats.evaluate(program, base, sizes=sizes, dtype="float64")
+    base |= {n: whole[n.removeprefix("true_")] for n in perturbed.inputs if n.startswith("true_")}
     true = floats.evaluate(perturbed, {**base, **none}, sizes=sizes, dtype="float64")[out]
     assert np.isfinite(bound).all()
     rng, most = np.random.default_rng(2), 0.0

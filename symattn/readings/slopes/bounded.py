@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,17 @@ import sympy as sp
 from symattn.arithmetic import Arithmetic
 from symattn.errors import UnknownNameError, nearest
 from symattn.program import Program, needed
-from symattn.readings.boxes import Array
+from symattn.readings.blocks import Block, Rows, pieces, rows_of
+from symattn.readings.boxes import Array, Box
 from symattn.readings.rounding import Evaluation
+from symattn.readings.sizes import check_names, find_sizes, size_value
 from symattn.readings.slopes.enclosures import EACH
 from symattn.readings.slopes.sweep import Sweeps
 
 __all__ = ["Bounded", "bounds"]
+
+BLOCK = 2**17
+"""About so many points of its largest tensor are evaluated at once, where rows can be taken in pieces."""
 
 
 @dataclass(frozen=True)
@@ -108,34 +114,93 @@ def within(
     for n in asked:
         if n not in program:
             raise UnknownNameError(f"the program defines no tensor {n!r}. {nearest(n, [s.name for s in program])}")
-    sharper: dict[str, Array] = {}
-    made: list[Sweeps] = []
+    ask = _Question(program, inputs, arithmetic, asked, sizes, input_errors, parts, own, each)
+    rows, length, most = _rows(ask)
+    if rows is None or length <= most:
+        return ask.answer()[0]
+    found: list[dict[str, Bounded]] = []
+    shared: dict[str, Box] = {}
+    sweeps = None
+    for start, stop in pieces(length, most):
+        bounded, sweeps = ask.answer(Block(rows, start, stop, shared), sweeps, -(-length // (stop - start)))
+        shared = {n: b for n, b in sweeps.evaluation.boxes.items() if n not in rows.axes}
+        found.append(bounded)
+    return {n: _joined([b[n] for b in found], rows.axes[n]) for n in asked}
 
-    def refine(evaluation: Evaluation, name: str) -> Array:
-        if not made:
-            made.append(Sweeps(evaluation, each))
-        sharper[name] = made[0].bound(name) if made[0].worthwhile(name) else evaluation.boxes[name].bound
-        return sharper[name]
 
-    read = {n for s in needed(program.groups(), asked) for n in s.needs}
-    to_refine = {n: refine for n in program.outputs if n in read}
-    evaluation = Evaluation(
-        program,
-        inputs,
-        arithmetic,
-        sizes=sizes,
-        input_errors=input_errors,
-        refine=to_refine,
-    )
-    sweeps = made[0] if made else Sweeps(evaluation, each)
-    found = {}
-    for n in asked:
-        b = evaluation.boxes[n]
-        bound = b.bound
-        if n not in sharper and sweeps.worthwhile(n):
-            bound = np.fmin(bound, sweeps.bound(n))
-        sources = sweeps.parts(n) if parts else None
-        if sources:
-            bound = np.fmin(bound, sum(sources.values()))
-        found[n] = Bounded(b.value, sweeps.own(n, 0.0) if own else b.own, bound, sources)
-    return found
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of a program."""
+
+    program: Program
+    inputs: Mapping[str, Any]
+    arithmetic: Arithmetic
+    outputs: tuple[str, ...]
+    sizes: Mapping[sp.Symbol | str, int] | None
+    input_errors: Mapping[str, Any] | None
+    parts: bool
+    own: bool
+    each: int
+
+    def answer(
+        self, block: Block | None = None, before: Sweeps | None = None, blocks: int = 1
+    ) -> tuple[dict[str, Bounded], Sweeps]:
+        """The bounds of a block, with what an earlier one found that does not depend on rows."""
+        sharper: dict[str, Array] = {}
+        made: list[Sweeps] = []
+
+        def sweep(evaluation: Evaluation) -> Sweeps:
+            if not made:
+                made.append(Sweeps(evaluation, self.each // blocks, before))
+            return made[0]
+
+        def refine(evaluation: Evaluation, name: str) -> Array:
+            sweeps = sweep(evaluation)
+            sharper[name] = sweeps.bound(name) if sweeps.worthwhile(name) else evaluation.boxes[name].bound
+            return sharper[name]
+
+        read = {n for s in needed(self.program.groups(), self.outputs) for n in s.needs}
+        evaluation = Evaluation(
+            self.program,
+            self.inputs,
+            self.arithmetic,
+            sizes=self.sizes,
+            input_errors=self.input_errors,
+            refine={n: refine for n in self.program.outputs if n in read},
+            block=block,
+        )
+        sweeps, found = sweep(evaluation), {}
+        for n in self.outputs:
+            b = evaluation.boxes[n]
+            bound = b.bound
+            if n not in sharper and sweeps.worthwhile(n):
+                bound = np.fmin(bound, sweeps.bound(n))
+            sources = sweeps.parts(n) if self.parts else None
+            if sources:
+                bound = np.fmin(bound, sum(sources.values()))
+            found[n] = Bounded(b.value, sweeps.own(n, 0.0) if self.own else b.own, bound, sources)
+        return found, sweeps
+
+
+def _rows(ask: _Question) -> tuple[Rows | None, int, int]:
+    """The index of the largest statement that can be taken in pieces, how many values it takes, and how many at once."""
+    program, shapes = ask.program, {n: np.shape(x) for n, x in ask.inputs.items()}
+    check_names(program, ask.inputs)
+    numbers = find_sizes(program, shapes, ask.sizes)
+    points = {a: size_value(s, numbers) for a, s in program.dims.items() if s.free_symbols <= numbers.keys()}
+    live = needed(program.groups(), ask.outputs)
+    largest = max((math.prod(points.get(a, 1) for a in s.indices), s.indices) for s in live)
+    rows = max((r for r in rows_of(program, ask.outputs) if r.index in largest[1]), key=lambda r: points[r.index], default=None)
+    if rows is None:
+        return None, 0, 0
+    return rows, points[rows.index], max(1, round(BLOCK * points[rows.index] / largest[0]))
+
+
+def _joined(found: Sequence[Bounded], axis: int) -> Bounded:
+    """The rows of all blocks, one after the other."""
+    sources = None
+    if found[0].parts is not None:
+        names = dict.fromkeys(n for b in found for n in b.parts or ())
+        sources = {n: np.concatenate([(b.parts or {}).get(n, np.zeros_like(b.bound)) for b in found], axis) for n in names}
+    value, own, bound = (np.concatenate([getattr(b, x) for b in found], axis) for x in ("value", "own", "bound"))
+    return Bounded(value, own, bound, sources)

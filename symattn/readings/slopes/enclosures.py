@@ -44,7 +44,7 @@ class _Leaves(dict[str, Box]):
         if name != plain:
             self[name] = bx.as_given(b)
         else:
-            self[name] = replace(b, bound=np.zeros_like(b.bound), own=self._own(name), index=False)
+            self[name] = b.true(self._own(name))
         return self[name]
 
 
@@ -81,6 +81,7 @@ class Enclosures:
         self._leaves = replace(known, boxes=_Leaves(known.boxes, whole, own))
         self._shared = shared
         self._made: dict[int, tuple[Array, Array | None]] = {}
+        self._sizes: dict[int, Array] = {}
 
     def factor(self, k: int) -> tuple[Array, Array | None]:
         """Value and radius (None for 0) of a factor."""
@@ -107,10 +108,9 @@ class Enclosures:
             keep = combined(masks_of(self.known, f.conditions, f.axes), f.axes, self.known)
             assert keep is not None
             value, radius = np.where(keep, value, 0.0), np.where(keep, radius, 0.0)
-        lost = np.isnan(value)
-        if isinstance(f.expr, sp.Indexed) and np.any(lost):  # what no finite output reads
-            value, radius = np.where(lost, 0.0, value), np.where(lost, 0.0, radius)
-        return value, radius if np.any(radius) else None
+        if isinstance(f.expr, sp.Indexed) and np.isnan(np.max(value, initial=0.0)):  # what no finite output reads
+            value, radius = np.where(np.isnan(value), 0.0, value), np.where(np.isnan(value), 0.0, radius)
+        return value, radius if bx.some(radius) else None
 
     def _mask(self, f: Mask) -> tuple[Array, Array | None]:
         keep = combined(masks_of(self.known, (f.condition,), f.axes), f.axes, self.known)
@@ -144,13 +144,15 @@ class Enclosures:
 
     def size(self, f: Named) -> Operand:
         """The largest size of a factor, with its indices."""
-        value, radius = self.factor(f[0])
-        return (np.abs(value) if radius is None else np.abs(value) + radius), f[1]
+        if f[0] not in self._sizes:
+            value, radius = self.factor(f[0])
+            self._sizes[f[0]] = np.abs(value) if radius is None else np.abs(value) + radius
+        return self._sizes[f[0]], f[1]
 
     def weighed(self, monomials: Sequence[Monomial], error: Array, at: Axes) -> Array:
         """``sum over F of |slope[F]| error[F]`` on the grid of the output: at least that, for every slope in the enclosure."""
         free = self.plan.free
-        if not np.any(error):
+        if not bx.some(error):
             return np.zeros([self.sizes[a] for a in free])
         bags = [Counter(m.factors) for m in monomials]
         common = list(reduce(lambda x, y: x & y, bags).elements())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from symattn.arithmetic import uniform
 from symattn.claims import prove_range_only
 from symattn.errors import ProofError
-from symattn.program import Statement, Table, name_of, needed
+from symattn.program import Program, Statement, Table, name_of, needed
 from symattn.readings import boxes as bx
 from symattn.readings.boxes import Array, Box
 from symattn.readings.rounding import Evaluation
@@ -36,13 +36,23 @@ class Sweeps:
         The boxes.
     each
         Up to so many points, slopes are evaluated element by element.
+    before
+        The sweeps over another block of rows: what lacks their index is the same.
     """
 
-    def __init__(self, evaluation: Evaluation, each: int = EACH) -> None:
+    def __init__(self, evaluation: Evaluation, each: int = EACH, before: Sweeps | None = None) -> None:
         self.evaluation, self.program, self.each = evaluation, evaluation.program, each
         self._doubt: dict[str, bool] = {}
+        self._still_before: dict[str, Box] = {}
         self.errors: dict[tuple[frozenset[tuple[str, str]], frozenset[str]], dict[str, Array]] = {}
         self._leaves: dict[Leaf | Mask, tuple[Array, Array | None]] = {}
+        if before is not None and evaluation.block is not None:
+            rows = evaluation.block.rows
+            still = before.__dict__.get("still", {})  # where it was asked for
+            self._still_before = {n: b for n, b in still.items() if n not in rows.axes}
+            self._leaves |= {f: a for f, a in before._leaves.items() if rows.index not in f.axes}
+            for key, errors in before.errors.items():
+                self.errors[key] = {n: e for n, e in errors.items() if n not in rows.axes}
 
     def worthwhile(self, out: str) -> bool:
         """Whether some error reaches the output by more than one path: plain propagation is as sharp where none does.
@@ -87,18 +97,16 @@ class Sweeps:
     @cached_property
     def still(self) -> Mapping[str, Box]:
         """The boxes of a kernel that uses the float64 values of the row maxima."""
-        e = self.evaluation
-        return Evaluation(e.program, e.inputs, uniform("own", "float64"), sizes=e.sizes, fixed=True).boxes
+        e, block = self.evaluation, self.evaluation.block
+        if block is not None:
+            block = replace(block, shared=self._still_before)
+        return Evaluation(e.program, e.inputs, uniform("own", "float64"), sizes=e.sizes, fixed=True, block=block).boxes
 
     def _independent(self, name: str) -> bool:
         """Whether the true values of a tensor are proved not to depend on the row maxima."""
         if name not in self.program or self.program[name].range_only:
             return False
-        try:
-            prove_range_only(self.program.with_statements(self.program.statements, (name,)).live())
-        except ProofError:
-            return False
-        return True
+        return _independent(self.program, name)
 
     def situation(self) -> Situation:
         """What a plan depends on."""
@@ -127,7 +135,7 @@ class Sweeps:
         return Enclosures(plan, known, {**known.boxes, **self.evaluation.refined}, self.own, self._leaves, self.each)
 
     def _moving(self) -> frozenset[str]:
-        return frozenset(n for n, b in self.evaluation.known.boxes.items() if np.any(b.bound))
+        return frozenset(n for n, b in self.evaluation.known.boxes.items() if bx.some(b.bound))
 
     def opaque(self) -> frozenset[str]:
         """The statements that no slope passes."""
@@ -139,6 +147,15 @@ class Sweeps:
             hard = s.scan is not None or (bool(s.over) and s.reduce != "sum")
             self._doubt[s.name] = hard or (bool(s.conditions) and self.evaluation.doubtful(s))
         return self._doubt[s.name]
+
+
+@lru_cache(maxsize=512)
+def _independent(program: Program, name: str) -> bool:
+    try:
+        prove_range_only(program.with_statements(program.statements, (name,)).live())
+    except ProofError:
+        return False
+    return True
 
 
 class Local:
@@ -177,7 +194,7 @@ class Local:
         given = {}
         for n in {name_of(x) for x in s.reads}:
             b = self.boxes[n]
-            if b.gauge or not np.any(b.bound) or (cut and (n, s.name) in self.plan.cut):
+            if b.gauge or not bx.some(b.bound) or (cut and (n, s.name) in self.plan.cut):
                 continue
             given[n] = bx.as_given(b, self.error(n) if n in self.plan.folded else 0.0)
         return given
