@@ -189,11 +189,14 @@ def _rows(ask: _Question) -> tuple[Rows | None, int, int]:
     numbers = find_sizes(program, shapes, ask.sizes)
     points = {a: size_value(s, numbers) for a, s in program.dims.items() if s.free_symbols <= numbers.keys()}
     live = needed(program.groups(), ask.outputs)
-    largest = max((math.prod(points.get(a, 1) for a in s.indices), s.indices) for s in live)
-    rows = max((r for r in rows_of(program, ask.outputs) if r.index in largest[1]), key=lambda r: points[r.index], default=None)
+    space = {s.indices: math.prod(points.get(a, 1) for a in s.indices) for s in live}
+    largest = max(space, key=lambda axes: space[axes], default=())
+    if not live or space[largest] <= BLOCK:
+        return None, 0, 0
+    rows = max((r for r in rows_of(program, ask.outputs) if r.index in largest), key=lambda r: points[r.index], default=None)
     if rows is None:
         return None, 0, 0
-    return rows, points[rows.index], max(1, round(BLOCK * points[rows.index] / largest[0]))
+    return rows, points[rows.index], max(1, round(BLOCK * points[rows.index] / space[largest]))
 
 
 def _joined(found: Sequence[Bounded], axis: int) -> Bounded:
