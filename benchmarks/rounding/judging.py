@@ -15,7 +15,7 @@ from symattn.definition import Definition
 from symattn.program import Program
 from symattn.readings import slopes
 from symattn.verify import programs
-from symattn.verify.replay import Interval, Replay
+from symattn.verify.replay.bounds import Interval, Replay
 
 CLOSE = 1 - 2.0**-48
 """What the differences that are formed here in float64 may lose."""

@@ -36,7 +36,7 @@ def command(
     if format not in ("text", "json"):
         raise typer.BadParameter(f"text or json, got {format!r}", param_hint="--format")
     from symattn.errors import DefinitionError
-    from symattn.verify.tolerance import tolerances
+    from symattn.verify.tolerance.pairs import tolerances
     from symattn_cli.options import definition_from
 
     given = {"query": max_query, "key": max_key, "value": max_value}

@@ -16,10 +16,10 @@ from symattn.fields import INPUT_FIELDS
 from symattn.grammar import parameters_of
 from symattn.intake import Array, to_numpy
 from symattn.tensors import implied, laid_out
-from symattn.verify.diagnose import diagnose
+from symattn.verify.diagnosis.diagnose import diagnose
+from symattn.verify.diagnosis.finding import Finding
 from symattn.verify.faults.fault import Situation
 from symattn.verify.files import read_tensors
-from symattn.verify.finding import Finding
 from symattn.verify.further import strength
 from symattn.verify.guard import Guard
 from symattn.verify.inputs import KINDS, Choice, Kind, Shape, cases_for, fields_for

@@ -35,8 +35,8 @@ from symattn.verify import programs
 from symattn.verify.compare import Comparison, compare
 from symattn.verify.evidence import Evidence
 from symattn.verify.kernels.call import Call
-from symattn.verify.replay import Replay
-from symattn.verify.replayed import replayed
+from symattn.verify.replay.bounds import Replay
+from symattn.verify.replay.replayed import replayed
 from symattn.verify.report import TensorReport
 
 BITS = 128

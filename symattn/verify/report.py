@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from symattn.formats import Exact
 from symattn.intake import Array
 from symattn.verify.compare import Comparison, significant
+from symattn.verify.diagnosis.finding import Finding
 from symattn.verify.evidence import Evidence
-from symattn.verify.finding import Finding
 from symattn.verify.properties.finding import PropertyReport
-from symattn.verify.replayed import Replayed
+from symattn.verify.replay.replayed import Replayed
 
 if TYPE_CHECKING:
     from symattn.verify.guard import Guard

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from symattn.arithmetic import Arithmetic
 from symattn.verify.compare import significant
-from symattn.verify.finding import Finding
+from symattn.verify.diagnosis.finding import Finding
 from symattn.verify.properties.finding import NOT_APPLICABLE
 from symattn.verify.report import DISPLAY, CaseReport, Report, TensorReport, short
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from symattn.verify.diagnose import diagnose
+from symattn.verify.diagnosis.diagnose import diagnose
 from symattn.verify.faults.catalogue import CATALOGUE
 from tests.quality import backward_rows, forward_rows, further_rows
 from tests.quality.row import Row

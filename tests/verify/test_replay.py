@@ -20,10 +20,10 @@ from symattn.verify.judge import run_case
 from symattn.verify.kernels.ours import Flash
 from symattn.verify.lists import kernel_program
 from symattn.verify.reference import Reference
-from symattn.verify.replay import Replay
-from symattn.verify.replayed import fingerprints
-from symattn.verify.replayplan import plan
-from symattn.verify.replaytiles import running
+from symattn.verify.replay.bounds import Replay
+from symattn.verify.replay.maxima import running
+from symattn.verify.replay.plan import plan
+from symattn.verify.replay.replayed import fingerprints
 from symattn.verify.report import Report
 from tests.readings import declared as kernels
 from tests.readings import simulated as sim

@@ -10,7 +10,7 @@ import pytest
 
 from symattn import arithmetic
 from symattn.verify.compare import Comparison, Element
-from symattn.verify.finding import Finding
+from symattn.verify.diagnosis.finding import Finding
 from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
 
 ELEMENT = Element((0, 1), Fraction(1, 3), Fraction(1, 4), Fraction(1, 8), Fraction(1, 12), Fraction(2), Fraction(2, 3), "within")

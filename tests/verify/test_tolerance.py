@@ -16,12 +16,12 @@ from symattn.definition import Definition
 from symattn.errors import DefinitionError, InputValueError, LimitError, ShapeError, UnknownNameError
 from symattn.readings import slopes
 from symattn.truth.truth import truth
-from symattn.verify.apriori import apriori
 from symattn.verify.inputs import KINDS, Shape, fields_for
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.ours import Naive
 from symattn.verify.programs import followed
-from symattn.verify.tolerance import covering, magnitude, tolerances
+from symattn.verify.tolerance.apriori import apriori
+from symattn.verify.tolerance.pairs import covering, magnitude, tolerances
 from tests.readings import declared as kernels
 from tests.readings import simulated as sim
 from tests.readings.declared import How, rounded

@@ -11,7 +11,7 @@ from symattn.arithmetic import Arithmetic
 from symattn.arithmetic.reading import declaration
 from symattn.errors import FileFormatError, KernelError
 from symattn.intake import Array
-from symattn.verify.diagnose import diagnose
+from symattn.verify.diagnosis.diagnose import diagnose
 from symattn.verify.files import read_tensors
 from symattn.verify.golden import manifest
 from symattn.verify.golden.arrays import in_format, read_npy

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from symattn.verify.finding import Finding
+from symattn.verify.diagnosis.finding import Finding
 from symattn.verify.margins.implied import Implied, implied
 from symattn.verify.margins.power import Power, power
 from symattn.verify.margins.suspicion import Suspicion

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from symattn.definition import Definition
-from symattn.verify.diagnose import diagnose
+from symattn.verify.diagnosis.diagnose import diagnose
 from symattn.verify.inputs import KINDS, fields_for, fitted
 from symattn.verify.judge import run_case
 from symattn.verify.kernels.registry import resolve

@@ -6,8 +6,8 @@ import functools
 
 import pytest
 
+from symattn.verify.diagnosis.search import Search
 from symattn.verify.faults import emulated, emulated_backward, emulated_rounding
-from symattn.verify.search import Search
 from tests.quality import backward_rows, forward_rows, further_rows
 from tests.quality.kernels.correct import CORRECT
 from tests.quality.row import Row

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from symattn.verify.explaining import explained
+from symattn.verify.diagnosis.explaining import explained
+from symattn.verify.diagnosis.patterns import constant_ratio, place, ranges, signature
+from symattn.verify.diagnosis.shrink import smallest_failing
 from symattn.verify.faults.fault import Prediction
 from symattn.verify.inputs import Shape
-from symattn.verify.patterns import constant_ratio, place, ranges, signature
-from symattn.verify.shrink import smallest_failing
 from tests.verify.faults.running import seen
 from tests.verify.planted import kernel
 
@@ -65,7 +65,7 @@ def test_the_smallest_shape():
 
 
 def test_a_row_factor_shows():
-    from symattn.verify.patterns import patterns
+    from symattn.verify.diagnosis.patterns import patterns
 
     (o,) = seen(kernel("mask after softmax"), {"causal": "bottom-right"}, ("normal",))
     assert any("one factor per row" in line for line in patterns(o))

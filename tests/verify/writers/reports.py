@@ -8,8 +8,8 @@ import numpy as np
 
 from symattn import arithmetic
 from symattn.verify.compare import Comparison, Element
+from symattn.verify.diagnosis.finding import Finding
 from symattn.verify.evidence import Evidence
-from symattn.verify.finding import Finding
 from symattn.verify.guard import Guard, Hidden
 from symattn.verify.report import CaseReport, Report, TensorReport
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from symattn.program import Program
-from symattn.verify.explaining import Hypothesis, convincing, explains, hypotheses, misses, predicted
+from symattn.verify.diagnosis.explaining import Hypothesis, convincing, explains, hypotheses, misses, predicted
 from symattn.verify.faults.fault import SAME, Alternative, Edit, Fault
 from symattn.verify.observed import Observed
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from symattn.fields import ROWS
 from symattn.intake import Array
-from symattn.verify.explaining import wrong
+from symattn.verify.diagnosis.explaining import wrong
 from symattn.verify.faults.fault import Prediction
 from symattn.verify.observed import Observed
 from symattn.verify.report import DISPLAY

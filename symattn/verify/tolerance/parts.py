@@ -14,7 +14,7 @@ from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, name_of, reads
 from symattn.readings.boxes import UP, Box, Unit, fits
 from symattn.readings.degrees import Degree
-from symattn.verify.replayplan import chain_of
+from symattn.verify.replay.plan import chain_of
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ from symattn.readings import numpy as evaluation
 from symattn.readings import rounding
 from symattn.readings.boxes import Box, Unit
 from symattn.readings.products import align
-from symattn.verify.replayplan import Cast, plan
-from symattn.verify.replaytiles import Shifts, shifts_of
+from symattn.verify.replay.maxima import Shifts, shifts_of
+from symattn.verify.replay.plan import Cast, plan
 
 HALF = 0.5
 SLACK = 2.0**-46

@@ -16,7 +16,7 @@ from symattn.readings import rounding
 from symattn.readings.products import align
 
 if TYPE_CHECKING:
-    from symattn.verify.replay import Replay
+    from symattn.verify.replay.bounds import Replay
 
 
 @dataclass(frozen=True)

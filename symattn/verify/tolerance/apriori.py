@@ -31,8 +31,8 @@ from symattn.readings import rounding
 from symattn.readings.boxes import UP, Box, Unit, fits
 from symattn.readings.degrees import degrees_of
 from symattn.readings.sizes import find_sizes, size_value
-from symattn.verify.aprioriparts import Reach, Share, around, exponent_of, leaf_of, leaves_of, log_of, over
-from symattn.verify.replayplan import chain_of, products_of
+from symattn.verify.replay.plan import chain_of, products_of
+from symattn.verify.tolerance.parts import Reach, Share, around, exponent_of, leaf_of, leaves_of, log_of, over
 
 
 def apriori(

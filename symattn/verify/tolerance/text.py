@@ -10,7 +10,7 @@ from symattn.verify.report import DISPLAY
 from symattn.verify.table import conventions_text
 
 if TYPE_CHECKING:
-    from symattn.verify.tolerance import Tolerance, Tolerances
+    from symattn.verify.tolerance.pairs import Tolerance, Tolerances
 
 WIDTH = 80
 

@@ -9,19 +9,19 @@ import numpy as np
 
 from symattn import formats
 from symattn.errors import SymattnError
-from symattn.verify.explaining import Hypothesis, wrong
+from symattn.verify.diagnosis.explaining import Hypothesis, wrong
+from symattn.verify.diagnosis.finding import Finding
+from symattn.verify.diagnosis.patterns import patterns, where
+from symattn.verify.diagnosis.search import Explanation, Search, together
+from symattn.verify.diagnosis.shrink import smallest_failing
 from symattn.verify.faults.catalogue import CATALOGUE
 from symattn.verify.faults.fault import KINDS, Fault, Situation
 from symattn.verify.faults.predict import predictions
-from symattn.verify.finding import Finding
 from symattn.verify.inputs import KINDS as INPUTS
 from symattn.verify.inputs import Shape, fields_for, fitted
 from symattn.verify.observed import Observed
-from symattn.verify.patterns import patterns, where
 from symattn.verify.reference import Reference
 from symattn.verify.report import DISPLAY
-from symattn.verify.search import Explanation, Search, together
-from symattn.verify.shrink import smallest_failing
 
 LARGE = 4_000_000
 """Multiplications of one score matrix beyond which a case is left out of the search, unless all are so large."""

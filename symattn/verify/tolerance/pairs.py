@@ -29,10 +29,10 @@ from symattn.program import Program
 from symattn.readings import numpy as values
 from symattn.readings import slopes
 from symattn.verify import programs
-from symattn.verify.apriori import apriori
-from symattn.verify.aprioriparts import Reach
 from symattn.verify.inputs import KINDS, Kind, Shape, fields_for
 from symattn.verify.judge import require_values
+from symattn.verify.tolerance.apriori import apriori
+from symattn.verify.tolerance.parts import Reach
 
 MOST = 2**23
 """The most scores, H N M, that are looked at."""
@@ -117,7 +117,7 @@ class Tolerances:
 
     def to_text(self) -> str:
         """For a terminal of 80 columns."""
-        from symattn.verify.tolerancetext import tolerances_text
+        from symattn.verify.tolerance.text import tolerances_text
 
         return tolerances_text(self)
 

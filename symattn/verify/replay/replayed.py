@@ -12,7 +12,7 @@ from symattn import formats
 from symattn.formats import exact
 from symattn.intake import Array
 from symattn.verify.compare import significant
-from symattn.verify.replay import Interval, Replay
+from symattn.verify.replay.bounds import Interval, Replay
 
 TILES = (16, 32, 64, 128, 256, 512)
 """Tiles that a fingerprint tries."""
@@ -152,7 +152,7 @@ def fingerprints(replay: Replay, name: str, kernel: Array, shown: Any) -> tuple[
 
 def _keys(replay: Replay) -> list[int]:
     assert replay.plan is not None
-    from symattn.verify.replaytiles import scores_of
+    from symattn.verify.replay.maxima import scores_of
 
     return [scores_of(replay, replay.plan.chains[c.gauge][0]).shape[-1] for c in replay.plan.casts if c.gauge]
 
