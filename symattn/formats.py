@@ -8,7 +8,7 @@ specials are the floats ``inf``, ``-inf`` and ``nan`` (a zero has no sign).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -259,12 +259,13 @@ def round_array(x: Any, format: Format | str, *, rule: str = "even", saturate: b
     with np.errstate(all="ignore"):
         shift = np.maximum(np.frexp(v)[1] - 1, f.emin) - f.precision + 1
         scaled = np.ldexp(v, -shift)
-        whole = {
+        rules: dict[str, Callable[[Any], Any]] = {
             "even": np.rint,
             "down": lambda q: np.ceil(q - 0.5),
             "up": lambda q: np.floor(q + 0.5),
             "zero": np.trunc,
-        }[rule](scaled)
+        }
+        whole = rules[rule](scaled)
         out = np.where(np.isfinite(v), np.ldexp(whole, shift), v)
         top = float(f.max)
         cut = saturate or rule == "zero"

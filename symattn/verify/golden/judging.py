@@ -16,9 +16,10 @@ from symattn.verify.files import read_tensors
 from symattn.verify.golden import manifest
 from symattn.verify.golden.arrays import in_format, read_npy
 from symattn.verify.golden.manifest import Case, Manifest
-from symattn.verify.judge import Recorded, remarks, run_case
+from symattn.verify.judge import Recorded, run_case
 from symattn.verify.observed import Observed
 from symattn.verify.reference import Reference
+from symattn.verify.remarks import remarks
 from symattn.verify.report import CaseReport, Report
 
 

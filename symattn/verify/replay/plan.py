@@ -100,7 +100,7 @@ def plan(program: Program, summed: frozenset[str] = frozenset()) -> Plan | None:
     for name in rest.inputs:
         if name in program:
             one = _one_gauge(degrees[name], chains)
-            if one is False:
+            if isinstance(one, bool):
                 return None
             given[name] = one or None
     used = {c.rounded for c in casts} & set(rest.inputs)
@@ -138,7 +138,7 @@ def products_of(s: Statement) -> list[Tensor]:
 
 def _cast(name: str, degree: Degree | None, chains: Mapping[str, tuple[Statement, ...]]) -> Cast | None:
     gauge = _one_gauge(degree, chains)
-    return None if gauge is False else Cast(name, f"{name}_rounded", gauge or None)
+    return None if isinstance(gauge, bool) else Cast(name, f"{name}_rounded", gauge or None)
 
 
 def _one_gauge(degree: Degree | None, chains: Mapping[str, tuple[Statement, ...]]) -> str | bool:
