@@ -79,7 +79,7 @@ def constants(a: Arithmetic, *, keys: int, queries: int, gradient: bool) -> Iter
 def _formats(a: Arithmetic, gradient: bool) -> Iterator[Row]:
     for field, words in (
         ("accumulate", "if sums are accumulated in {}"),
-        ("compute", "if elementwise operations are {}"),
+        ("compute", "if elementwise operations are in {}"),
         ("aux", "if exponentials and their sum are stored in {}"),
         ("store", "if intermediate results are stored in {}"),
         ("lse", "if the LSE is rounded to {}"),

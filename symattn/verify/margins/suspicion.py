@@ -46,7 +46,7 @@ FEW = 12
 """Rows below which a mean square says nothing."""
 FILTERS = ("F08", "F33", "F87", "F88", "F91", "F92")
 """Faults that bounds miss where one key weighs little, or a width is large."""
-FILTERED = 60_000
+FILTERED = 100_000
 """The largest input that faults are predicted on."""
 
 

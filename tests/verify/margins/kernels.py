@@ -20,7 +20,8 @@ def kernel(*, scale=1.0, gain=1.0, exp=0.0, bias=0.0, lost=None, tiles=None, buf
 
     ``scale`` and ``gain`` are factors of scores and output; ``exp`` the relative error of the exponential, of changing signs,
     and ``bias`` one that grows with the distance from the maximum; ``lost`` a pair (query, key) that is not seen; ``tiles`` so
-    many tiles of keys whose sum grows in the input's dtype; ``buffer`` the dtype in which dQ grows over two tiles, ``dq_gain`` a factor of it.
+    many tiles of keys whose sum grows in the input's dtype; ``buffer`` the dtype in which dQ grows over two tiles,
+    ``dq_gain`` a factor of it.
     """
 
     def weights(query, key):
