@@ -1,6 +1,6 @@
 """Bounds taken block by block of rows are those of the whole, whatever positions, look-ups and masks a list reads.
 
-Sizes that are greatest over a block only make what underflow costs a little smaller.
+They may be a little smaller: what is greatest over a block, or a power of two in all of it, need not be in the whole.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from tests.variants.entries import SPECIAL, numbers_for
 T = tensor
 i, j, c = indices("i j c")
 n, m, d = size("n"), size("m"), size("d")
-SOME = ("causal", "alibi", "sliding-window", "rope", "linear-attention", "sink", "grouped-query", "softcap", "qk-norm")
 
 
 def same_in_blocks(monkeypatch, program, given, how, sizes=None, outputs=None):
-    """Whether the bounds of blocks of one row or two are those of the whole."""
+    """The bounds of blocks of one row or two are those of the whole."""
     whole = bounded.bounds(program, given, how, outputs, sizes=sizes)
     monkeypatch.setattr(bounded, "BLOCK", 16)
     blocks = bounded.bounds(program, given, how, outputs, sizes=sizes)
@@ -34,7 +33,7 @@ def same_in_blocks(monkeypatch, program, given, how, sizes=None, outputs=None):
         for x, y in ((a.bound, b.bound), (a.own, b.own)):
             assert np.array_equal(np.isfinite(x), np.isfinite(y)), name
             there = np.isfinite(x)
-            assert np.allclose(x[there], y[there], rtol=1e-3, atol=1e-300), name
+            assert (y[there] <= x[there] * 1.001).all() and (y[there] >= x[there] * 0.9).all(), name
 
 
 def arrays_of(program, name, kind=np.float32):
@@ -45,7 +44,7 @@ def arrays_of(program, name, kind=np.float32):
     return arrays | {x: np.asarray(given[x]).astype(np.int64) for x in program.discrete}, sizes
 
 
-@pytest.mark.parametrize("name", [pytest.param(r, marks=() if r in SOME else pytest.mark.slow) for r in rows()])
+@pytest.mark.parametrize("name", rows())
 def test_blocks_give_what_the_whole_gives(monkeypatch, name):
     program = variants.get(name).definition.program()
     arrays, sizes = arrays_of(program, name)

@@ -21,8 +21,8 @@ from symattn.readings.slopes.planning import Leaf, Mask, Plan, Situation, plan_f
 
 __all__ = ["Sweeps"]
 
-LONGEST = 64
-"""More statements than this behind an output are left to plain propagation."""
+LONGEST = 96
+"""More statements than this behind an output are left to plain propagation: the terms of a sweep grow with their square."""
 SMALL = 2.0**-16
 """Row maxima that are off by less change nothing that shows."""
 
