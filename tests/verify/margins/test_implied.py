@@ -43,6 +43,7 @@ def test_what_is_named_conforms_and_a_little_less_does_not():
     assert not conforms(seen[0], replace(declared, exp_error=0.9 * value))
 
 
+@pytest.mark.slow
 def test_a_buffer_of_dq_is_named_with_its_tiles():
     options = {"shape": Shape(1, 2, 2, 16, 64, 8, 8), "backward": True}
     seen, rows = found(kernel(buffer=BF16), "float32", **options)
@@ -69,6 +70,7 @@ def test_every_change_is_a_valid_declaration(name):
         assert isinstance(row, (Row, Range))
 
 
+@pytest.mark.slow
 def test_bounds_grow_along_every_row():
     (o,) = seen_of(kernel(), D, "float32", ("normal",), backward=True, shape=Shape(1, 2, 1, 5, 9, 4, 4))
     a = o.situation.arithmetic
