@@ -22,7 +22,7 @@ from symattn.readings.slopes.sweep import Sweeps
 
 __all__ = ["Bounded", "bounds"]
 
-BLOCK = 2**17
+BLOCK = 2**18
 """About so many points of its largest tensor are evaluated at once, where rows can be taken in pieces."""
 
 
