@@ -151,7 +151,7 @@ DEFINITIONS = [
     {"sink": True, "window": (3, 0)},
     {"attn_mask": "additive", "bias": True},
     {"attn_mask": "boolean", "alibi": True, "lse_base": "2"},
-    {"dropout": True, "dropout_p": "1/4", "causal": "top-left", "empty_row": "uniform"},
+    {"dropout": True, "dropout_p": "1/2", "causal": "top-left", "empty_row": "uniform"},
 ]
 
 
@@ -180,6 +180,13 @@ def test_variants_of_the_built_in_kernel_are_possible_and_another_tile_is_not(fi
     if dtype == "bfloat16":
         bad = case(Tiled(7), d, dtype, "1,4,2,12,24,6").tensors[0]
         assert bad.replayed.failing and bad.verdict == "fail" and not bad.comparison.failing
+
+
+def test_a_scalar_that_may_come_before_the_cast_or_after_the_product_is_not_replayed():
+    """Kernels multiply by 1/(1-p) in either place, and both are right; a power of two makes no difference."""
+    for p, there in (("1/4", False), ("1/2", True), (None, False)):
+        d = Definition(dropout=True, dropout_p=p)
+        assert (case(Flash(), d, "bfloat16", "1,4,2,12,24,6").tensors[0].replayed is not None) is there
 
 
 def test_a_sink_may_come_in_at_the_end():

@@ -68,6 +68,11 @@ def plan(program: Program, summed: frozenset[str] = frozenset()) -> Plan | None:
     summed
         Names of tensors that plain sums read rounded too.
 
+    Returns
+    -------
+    Plan or None
+        None for recurrences, and where a scalar factor of the weights may come before the cast or after the product.
+
     >>> from symattn.arithmetic import get
     >>> from symattn.definition import Definition
     >>> from symattn.verify.programs import followed
@@ -83,6 +88,8 @@ def plan(program: Program, summed: frozenset[str] = frozenset()) -> Plan | None:
     operands = [n for n in _operands(program) if n not in shifted]
     casts = [c for name in operands if (c := _cast(name, degrees.get(name), chains)) is not None]
     casts = [c for c in casts if c.gauge] or casts
+    if any(_placed_freely(program[c.name]) for c in casts):
+        return None
     table = {c.name: c.rounded for c in casts}
     replaced = {s.name: _reading(s, table, summed) for s in program}
     changed = {s.name for s in program if replaced[s.name] != s}
@@ -114,6 +121,14 @@ def _before_maxima(program: Program) -> set[str]:
         if s.range_only or s.name in found:
             found |= {n for n in s.needs if n in program}
     return found
+
+
+def _placed_freely(s: Statement) -> bool:
+    """Whether a tensor has a scalar factor that rounding sees: a kernel may apply it after the product too (dropout's 1/(1-p))."""
+    free = [f for f in sp.Mul.make_args(s.expr) if not f.has(sp.Indexed) and not integer_symbols(f) & set(s.domain)]
+    number = sp.Mul(*free)
+    exact = number.is_Rational and all(k & (k - 1) == 0 for k in (abs(number.p), number.q))
+    return not s.over and not exact
 
 
 def _operands(program: Program) -> list[str]:
