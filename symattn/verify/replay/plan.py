@@ -124,7 +124,7 @@ def _before_maxima(program: Program) -> set[str]:
 
 
 def _placed_freely(s: Statement) -> bool:
-    """Whether a tensor has a scalar factor that rounding sees: a kernel may apply it after the product too (dropout's 1/(1-p))."""
+    """Whether a tensor has a scalar factor that rounding sees: kernels apply 1/(1-p) of dropout after the product too."""
     free = [f for f in sp.Mul.make_args(s.expr) if not f.has(sp.Indexed) and not integer_symbols(f) & set(s.domain)]
     number = sp.Mul(*free)
     exact = number.is_Rational and all(k & (k - 1) == 0 for k in (abs(number.p), number.q))
