@@ -6,6 +6,7 @@ Command modules import typer and the standard library only; SymPy and the rest a
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Annotated, Any
 
@@ -14,6 +15,23 @@ from typer.core import TyperGroup
 
 from symattn_cli import catalog, derive, explain, golden, prove, tolerance, truth, verify
 from symattn_cli.exits import exit_code
+
+
+_HIDDEN = re.compile(r"\n(?=\s*(?:::|##\[))|[^\n]")
+"""Any character but a line end, and the line ends before what a runner of GitHub reads as a command."""
+
+
+def shown(text: str) -> str:
+    r"""The text of an error as a terminal and a runner may have it: what is not printable is escaped, line ends stay.
+
+    A message may quote what a kernel or a file says. A line end stays a line end unless a workflow command would follow.
+
+    >>> print(shown("the text\n  x +\n    ^ and \x1b[31m\r\n::set-output name=a"))
+    the text
+      x +
+        ^ and \x1b[31m\r\n::set-output name=a
+    """
+    return _HIDDEN.sub(lambda m: m[0] if m[0].isprintable() else m[0].encode("unicode_escape").decode(), text)
 
 
 class Guarded(TyperGroup):
@@ -33,12 +51,14 @@ class Guarded(TyperGroup):
         except Exception as error:
             code = exit_code(error)
             if code is None:
+                if isinstance(message := getattr(error, "message", None), str):
+                    error.message = shown(message)  # type: ignore[attr-defined]  # the parser writes it
                 raise
             if code == 70:
-                typer.echo(f"internal error: {type(error).__name__}: {error}", err=True)
+                typer.echo(f"internal error: {type(error).__name__}: {shown(str(error))}", err=True)
                 typer.echo("This is a fault of symattn; SYMATTN_TRACEBACK=1 shows where it happened.", err=True)
             else:
-                typer.echo(f"error: {error}", err=True)
+                typer.echo(f"error: {shown(str(error))}", err=True)
             if os.environ.get("SYMATTN_TRACEBACK"):
                 raise
             raise typer.Exit(code) from None

@@ -262,8 +262,9 @@ class Report:
         }
 
     def to_json(self) -> str:
-        """One JSON document; numbers are text, since NaN and infinities are no JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        """One JSON document; numbers are text, since NaN and infinities are no JSON. What UTF-8 cannot hold is escaped."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        return text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate becomes an escape of JSON
 
     def to_text(self, *, color: bool = False) -> str:
         """The answer for a reader, lines of at most 80 columns where names allow it."""

@@ -89,3 +89,26 @@ def test_save(run, tmp_path):
         replay = json.loads(str(file["report"]))["replay"]
     assert replay == "symattn verify numpy:flash --shape 1,2,1,3,4,2 --only shape --backward"
     assert run("--recorded", "run.npz").exit_code == 0
+
+
+HOSTILE = r"""
+def hostile(query, key, value, **options):
+    raise ValueError("a \x1b[31m \x00 \ud800 \u202e \xfc\r\n::set-output name=a::b\nlast")
+"""
+
+
+@pytest.mark.parametrize("format", ["json", "junit", "html", "github", "text"])
+def test_an_error_that_no_stream_can_hold_as_it_is(run, tmp_path, format):
+    (tmp_path / "hostile.py").write_text(HOSTILE)
+    done = run("hostile.py:hostile", *SMALL, "--format", format)
+    said = r"a \x1b[31m \x00 \ud800 \u202e ü\r\n::set-output name=a::b"
+    assert (done.exit_code, done.stderr) == (1, f"error: hostile.py:hostile raised ValueError: {said}\nlast\n")
+    if format == "json":
+        assert "\ud800" in json.loads(done.stdout)["error"]
+    assert not any(line.lstrip().startswith("::set-output") for line in done.stderr.splitlines())
+
+
+def test_an_error_of_usage_is_escaped_too(run):
+    done = run("numpy:flash", "--format", "\x1b[31m\n::error::x")
+    assert done.exit_code == 2 and "\x1b" not in done.stderr
+    assert not any(line.lstrip().startswith("::") for line in done.stderr.splitlines())
