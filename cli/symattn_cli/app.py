@@ -16,7 +16,6 @@ from typer.core import TyperGroup
 from symattn_cli import catalog, derive, explain, golden, prove, tolerance, truth, verify
 from symattn_cli.exits import exit_code
 
-
 _HIDDEN = re.compile(r"\n(?=\s*(?:::|##\[))|[^\n]")
 """Any character but a line end, and the line ends before what a runner of GitHub reads as a command."""
 
