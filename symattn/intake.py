@@ -39,7 +39,7 @@ def is_extension(dtype: np.dtype[Any]) -> bool:
 
 
 def to_numpy(x: object, name: str = "array") -> Array:
-    """The array ``x`` as a NumPy array of its true dtype; a copy is made only where the framework makes one.
+    """The array ``x`` as a NumPy array of its true dtype in native byte order; copied only where the framework or that makes it.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def to_numpy(x: object, name: str = "array") -> Array:
     except Exception as error:
         raise InputValueError(f"{name}: a {_kind(x)} cannot be taken in as an array ({error})") from error
     if (a.dtype.kind in "biuf" and not is_extension(a.dtype)) or str(a.dtype) in FORMATS:
-        return a
+        return a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
     if a.dtype == np.dtype("V2"):
         return a.view(get("bfloat16").dtype)  # how NumPy's own file format brings a bfloat16 array back
     hint = "; view it as an unsigned integer of its width, and that as the ml_dtypes dtype" if a.dtype.kind == "V" else ""
@@ -73,6 +73,8 @@ def to_numpy(x: object, name: str = "array") -> Array:
 
 def _take(x: object) -> Array:
     if isinstance(x, np.ndarray):
+        if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+            raise InputValueError("a masked array with masked elements has no numbers there; fill them, as by .filled(0)")
         return np.asarray(x)
     kind = framework(x)
     if kind == "torch":

@@ -116,6 +116,18 @@ def test_integers_and_booleans_stay():
     assert to_numpy(np.arange(3, dtype=np.int16)).dtype == np.int16
 
 
+def test_another_byte_order_becomes_the_native_one():
+    a = to_numpy(np.array([1.5, -2], dtype=np.dtype("f4").newbyteorder()))
+    assert a.dtype.isnative and a.dtype == np.float32 and a.tolist() == [1.5, -2]
+
+
+def test_what_a_mask_hides_is_no_number():
+    a = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(InputValueError, match=r"masked.*filled"):
+        to_numpy(a)
+    assert to_numpy(a[:1]).tolist() == [1] and type(to_numpy(a[:1])) is np.ndarray
+
+
 def test_no_framework_is_imported():
     heavy = {"torch", "jax", "onnx", "sympy", "flint"}
     code = "import sys, symattn.intake, symattn.verify.files; print(*sys.modules)"

@@ -38,7 +38,7 @@ from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
 from symattn.verify.running import gradients_of, outputs_of
 from symattn.verify.savefile import cases_in
 from symattn.verify.staging import judge_gradients
-from symattn.verify.userinputs import own_inputs
+from symattn.verify.userinputs import own_inputs, refuse_other_dtypes
 
 Progress = Callable[[str], None]
 
@@ -242,6 +242,7 @@ def _recorded(tensors: Tensors, definition: Definition, name: str) -> tuple[Defi
     wanted = implied(definition, tensors)
     known = INPUT_FIELDS | set(wanted.unbound)
     inputs = {k: a for k, a in tensors.items() if k in known and k not in OUTPUTS}
+    refuse_other_dtypes(name, wanted, inputs)
     outputs = {k: a for k, a in tensors.items() if k in OUTPUTS or (k.startswith("grad_") and k not in INPUT_FIELDS)}
     return wanted, inputs, outputs
 

@@ -10,15 +10,19 @@ import numpy as np
 
 from symattn.binding import bind
 from symattn.definition import Definition
-from symattn.errors import FileFormatError, ShapeError
+from symattn.errors import FileFormatError, LimitError, ShapeError
 from symattn.fields import INPUT_FIELDS
+from symattn.formats import FORMATS
 from symattn.intake import Array, to_numpy
 from symattn.tensors import implied, laid_out
 from symattn.verify.files import read_tensors
-from symattn.verify.kernels.call import Call
+from symattn.verify.kernels.call import BY_FIELD, Call
 from symattn.verify.kernels.user import OUTPUTS
 
-__all__ = ["OwnInputs", "own_inputs"]
+__all__ = ["MOST", "OwnInputs", "own_inputs", "refuse_other_dtypes"]
+
+MOST = 2**23
+"""The most scores, B H n m, that a run on a user's own inputs takes."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ def own_inputs(
     ------
     FileFormatError
         When the file cannot be read, lacks a tensor, or holds tensors that fit neither each other nor the definition.
+    LimitError
+        For more scores than are looked at.
     """
     name = source if isinstance(source, str) else "arrays"
     tensors = read_tensors(source) if isinstance(source, str) else {k: to_numpy(v, k) for k, v in source.items() if v is not None}
@@ -64,6 +70,8 @@ def own_inputs(
     known = (INPUT_FIELDS | set(wanted.unbound)) - set(OUTPUTS)
     fields = {k: a for k, a in tensors.items() if k in known}
     remarks = [f"{name} holds {k!r}, which is no input of this definition" for k in sorted(set(tensors) - set(fields))]
+    refuse_other_dtypes(name, wanted, fields)
+    _refuse_large(name, Call(wanted, fields).shape)
     try:
         bound = bind(wanted, fields)
     except ShapeError as error:
@@ -76,3 +84,28 @@ def own_inputs(
                 fields[grad] = r.normal(size=size).astype(fields["query"].dtype)
                 remarks.append(f"{name} holds no {grad}: it was drawn, N(0, 1), from the seed")
     return OwnInputs(name, wanted, fields, tuple(remarks))
+
+
+def refuse_other_dtypes(name: str, definition: Definition, fields: Mapping[str, Array]) -> None:
+    """Refuse inputs that no kernel is judged on: integers where real numbers belong, and floats wider than float64.
+
+    Raises
+    ------
+    FileFormatError
+        Naming the field, its dtype, and those that are allowed.
+    """
+    real = [n for n in Call(definition, {}).sources if n != "tokens" and BY_FIELD[n].kind not in ("integer", "boolean")]
+    for field, a in fields.items():
+        if (a.dtype.kind == "f" and a.dtype.itemsize > 8) or (field in real and a.dtype.kind in "biu"):
+            allowed = ", ".join(f.name for f in FORMATS.values() if f.storage == f.name)
+            raise FileFormatError(f"{name}: {field} has dtype {a.dtype}; it should be one of {allowed}")
+
+
+def _refuse_large(name: str, sizes: Mapping[str, int]) -> None:
+    b, h, n = (sizes.get(letter, 1) for letter in ("B", "H", "N"))
+    m = sizes.get("M", n)
+    if b * h * n * m > MOST:
+        raise LimitError(
+            f"{name}: {b * h * n * m} scores (B={b}, H={h}, N={n}, M={m}): at most {MOST} are judged in one run. Give fewer "
+            "queries or keys, or fewer batches and heads at a time"
+        )
