@@ -21,6 +21,7 @@ from symattn.verify.observed import Observed
 from symattn.verify.reference import Reference
 from symattn.verify.remarks import remarks
 from symattn.verify.report import CaseReport, Report
+from symattn.verify.userinputs import refuse_other_dtypes
 
 
 def verify_golden(
@@ -85,7 +86,11 @@ def _judged(
     keep: bool,
     seen: list[Observed],
 ) -> CaseReport:
-    ref = Reference(whole.definition, whole.inputs(case), keep=keep)
+    inputs, where = whole.inputs(case), whole.folder / manifest.NAME
+    refuse_other_dtypes(str(where), whole.definition, inputs)
+    ref = Reference(whole.definition, inputs, keep=keep)
+    if case.sizes != ref.call.shape:
+        raise FileFormatError(f"{where}: the case {case.name} has the sizes {dict(case.sizes)}, its files {ref.call.shape}")
     kernel = Recorded(name, outputs)
     return run_case(kernel, ref, case.input, backward=whole.backward, arithmetic=declared or case.arithmetic, seen=seen)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from symattn.arithmetic import Arithmetic
 from symattn.definition import Definition
-from symattn.errors import FileFormatError, SymattnError
+from symattn.errors import FileFormatError, KernelError, SymattnError, UnknownNameError
 from symattn.grammarprint import write_value
 from symattn.intake import Array
 from symattn.verify.golden.arrays import in_format, read_npy
@@ -70,6 +70,7 @@ class Case:
     name: str
     dtype: str
     input: str
+    sizes: Mapping[str, int]
     arithmetic: Arithmetic
     tensors: Mapping[str, Mapping[str, Any]]
 
@@ -105,9 +106,19 @@ class Manifest:
                 raise FileFormatError(f"{path}: no such file, and {NAME} lists it")
             if sha256(path.read_bytes()) != entry["sha256"]:
                 raise FileFormatError(f"{path}: is not the file that was written: its checksum differs from that in {NAME}")
-            a = read_npy(path)
-            found[name] = a if str(a.dtype) == entry["dtype"] else in_format(a, entry["dtype"], str(path))
+            found[name] = _described(read_npy(path), entry, path)
         return found
+
+
+def _described(a: Array, entry: Mapping[str, Any], path: Path) -> Array:
+    """An input in the dtype that the manifest says, refused where the manifest describes another array."""
+    try:
+        a = a if str(a.dtype) == entry["dtype"] else in_format(a, entry["dtype"], str(path))
+    except (KernelError, UnknownNameError) as error:
+        raise FileFormatError(f"{path}: is not what {NAME} says: {error}") from error
+    if list(a.shape) != entry["shape"]:
+        raise FileFormatError(f"{path}: has shape {list(a.shape)}, and {NAME} says {entry['shape']}")
+    return a
 
 
 def read(folder: str | Path) -> Manifest:
@@ -128,6 +139,8 @@ def read(folder: str | Path) -> Manifest:
             raise FileFormatError(f"{path}: is {raw['kind']!r} {raw['version']!r}; read here are {KIND!r} {VERSION}")
         arithmetics = {d: Arithmetic.from_dict(a["fields"]) for d, a in raw["arithmetic"].items()}
         cases = tuple(_case(c, arithmetics, path) for c in raw["cases"])
+        if not cases:
+            raise FileFormatError(f"{path}: lists no case, so that there is nothing to judge")
         return Manifest(base, Definition.of(**raw["definition"]["fields"]), bool(raw["backward"]), cases)
     except FileFormatError:
         raise
@@ -146,7 +159,7 @@ def _case(raw: Mapping[str, Any], arithmetics: Mapping[str, Arithmetic], path: P
             raise ValueError(f"the tensor {t['name']!r} is not described")
         _inside(t["npy"], path)
     _inside(raw["name"], path)
-    return Case(raw["name"], raw["dtype"], raw["input"], arithmetics[raw["dtype"]], tensors)
+    return Case(raw["name"], raw["dtype"], raw["input"], dict(raw["sizes"]), arithmetics[raw["dtype"]], tensors)
 
 
 def _inside(text: str, path: Path) -> None:

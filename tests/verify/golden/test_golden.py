@@ -184,6 +184,13 @@ def spoil(path, change):
     path.write_bytes(change(path.read_bytes()))
 
 
+def edit(folder, change):
+    path = folder / "manifest.json"
+    m = json.loads(path.read_text())
+    change(m)
+    path.write_text(json.dumps(m))
+
+
 BROKEN = {
     "no such folder": (lambda g, o: shutil.rmtree(o), FileFormatError, "o: no such folder"),
     "missing": (lambda g, o: (o / "float32/shape/out.npy").unlink(), FileFormatError, "out.npy: no such file; the case float32/"),
@@ -244,6 +251,27 @@ BROKEN = {
         lambda g, o: spoil(g / "manifest.json", lambda b: b.replace(b"float32/shape/key.npy", b"/etc/passwd")),
         FileFormatError,
         "leads out of the folder",
+    ),
+    "no cases": (lambda g, o: edit(g, lambda m: m["cases"].clear()), FileFormatError, "manifest.json: lists no case"),
+    "another dtype of an input": (
+        lambda g, o: edit(g, lambda m: m["cases"][0]["tensors"][0].update(dtype="bfloat16")),
+        FileFormatError,
+        "npy: is not what manifest.json says: .*float32; it should be bfloat16",
+    ),
+    "no dtype of an input": (
+        lambda g, o: edit(g, lambda m: m["cases"][0]["tensors"][0].update(dtype="float33")),
+        FileFormatError,
+        "is not what manifest.json says: .*float33",
+    ),
+    "another shape of an input": (
+        lambda g, o: edit(g, lambda m: m["cases"][0]["tensors"][0].update(shape=[1, 4, 3, 6])),
+        FileFormatError,
+        r"npy: has shape \[.*\], and manifest.json says \[1, 4, 3, 6\]",
+    ),
+    "other sizes": (
+        lambda g, o: edit(g, lambda m: m["cases"][0]["sizes"].update(N=10**9)),
+        FileFormatError,
+        "case float32/shape has the sizes .*1000000000.*, its files .*'N': 3",
     ),
     "an unknown field": (
         lambda g, o: spoil(g / "manifest.json", lambda b: b.replace(b'"causal": "bottom-right"', b'"cusal": "bottom-right"')),
