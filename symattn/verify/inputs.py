@@ -13,7 +13,7 @@ import numpy as np
 
 from symattn import formats
 from symattn.definition import Definition
-from symattn.errors import DefinitionError
+from symattn.errors import DefinitionError, ShapeError
 from symattn.grammar import arrays_of
 from symattn.intake import Array
 from symattn.verify import drawn
@@ -87,9 +87,20 @@ class Choice:
         return (self.only is None or kind.name in self.only) and kind.name not in self.skip
 
     def sized(self, definition: Definition, kind: Kind) -> Shape:
-        """The sizes of a kind: those that it wants, made to fit the definition, the requirement and the greatest length."""
+        """The sizes of a kind: those that it wants, made to fit the definition, the requirement and the greatest length.
+
+        Raises
+        ------
+        ShapeError
+            When a shape that was given has other heads than the definition or does not fulfil what is required, and when no
+            sizes fulfil it.
+        """
         if kind is SHAPE and self.shape is not None:
             refuse_other_heads(definition, self.shape)
+            if self.require is not None and not self.require.holds(self.shape):
+                raise ShapeError(
+                    f"the shape {self.shape} does not fulfil {self.require.text!r}, which is required; give one that does"
+                )
             return self.shape
         s = fitted(definition, kind.shape)
         if kind.square and definition.causal not in (None, "bottom-right"):

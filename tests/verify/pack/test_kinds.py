@@ -75,6 +75,7 @@ def test_choices():
     assert names(shape="1,2,1,3,5,4")[-1] == "shape" and len(names(shape="1,2,1,3,5,4")) == len(names()) + 1
     sizes = [Call(CAUSAL, f).shape for f in cases_for(CAUSAL, "float32", 0, Choice.of(max_len=16)).values()]
     assert all(max(s["N"], s["M"]) <= 16 for s in sizes)
+    assert names(only="shape", shape="1,2,1,3,5,4", require="d == 4") == ["shape"]
     square = cases_for(CAUSAL, "float32", 0, Choice.of(require="n == m, d % 8 == 0")).values()
     assert all(f["query"].shape[2] == f["key"].shape[2] and f["query"].shape[3] % 8 == 0 for f in square)
 
@@ -89,6 +90,12 @@ def test_choices():
         ({"only": "sinks"}, DefinitionError, "no input is left"),
         ({"max_len": 0}, DefinitionError, "from 1 on"),
         ({"shape": "1,2"}, ShapeError, "six or seven"),
+        (
+            {"shape": "1,1,1,3,3,1", "require": "d == 2 and d == 3", "only": "shape"},
+            ShapeError,
+            "1,1,1,3,3,1 does not fulfil .*'d == 2 a",
+        ),
+        ({"shape": "1,4,2,3,3,8", "require": "d % 8 == 0, h == hkv"}, ShapeError, "1,4,2,3,3,8 does not fulfil"),
     ],
 )
 def test_choices_that_make_no_sense(choice, error, text):
