@@ -13,7 +13,7 @@ import numpy as np
 
 from symattn import arithmetic
 from symattn.arithmetic import Arithmetic
-from symattn.errors import KernelError, SymattnError
+from symattn.errors import DefinitionError, KernelError, SymattnError
 from symattn.intake import Array, framework, to_numpy
 from symattn.tensors import turned
 from symattn.verify.kernels.arrays import to_framework
@@ -23,6 +23,7 @@ from symattn.verify.kernels.options import options, parameters, refuse_untaken
 
 Function = Callable[..., Any]
 GRADIENTS = ("grad_query", "grad_key", "grad_value")
+ARRAYS = ("numpy", "torch", "jax")
 OUTPUTS = ("out", "lse", "logits", "next_word")
 _SHORT = {"dq": "grad_query", "dk": "grad_key", "dv": "grad_value", "output": "out", "logsumexp": "lse"}
 
@@ -60,7 +61,7 @@ class FunctionKernel(Kernel):
             return arithmetic.default_for(call.dtype)
         found = arithmetic.declaration(declared) if isinstance(declared, (Arithmetic, str, Mapping)) else None
         if found is None:
-            raise KernelError(
+            raise DefinitionError(
                 f"{self.name}.arithmetic is an Arithmetic, a preset's name, a .toml file or a mapping, got {declared!r}"
             )
         return found
@@ -220,11 +221,20 @@ def _positional(call: Call) -> tuple[str, ...]:
 def arrays_of(function: Function) -> str:
     """What a function is called with: its attribute ``arrays``; else by the module that it, its class or its globals belong to.
 
+    Raises
+    ------
+    DefinitionError
+        For an attribute that names none of :data:`ARRAYS`.
+
     >>> arrays_of(lambda q, k, v: v)
     'numpy'
     """
     declared = getattr(function, "arrays", None)
-    if declared in ("numpy", "torch", "jax"):
+    part = framework(function) == "torch" and not isinstance(declared, str)  # of a module, which names its parts as it likes
+    if declared is not None and not part:
+        if declared not in ARRAYS:
+            name = getattr(function, "__qualname__", type(function).__name__)
+            raise DefinitionError(f"{name}.arrays is one of {', '.join(map(repr, ARRAYS))}, got {declared!r}")
         return str(declared)
     inner: Any = function
     while isinstance(inner, functools.partial):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from symattn.definition import Definition
-from symattn.errors import KernelError, MissingDependencyError, UnknownNameError
+from symattn.errors import DefinitionError, KernelError, MissingDependencyError, UnknownNameError
 from symattn.verify.inputs import Shape, fields_for
 from symattn.verify.judge import run_case, verify
 from symattn.verify.kernels.call import Call
@@ -352,6 +352,31 @@ def test_a_kernel_cannot_end_the_run(how):
     with pytest.raises(KernelError, match=how.__name__):
         back = lambda *a, **k: kernel(*a[:3])
         verify(plain, Definition(), shape="1,1,1,2,2,2", only="shape", backward=True, backward_kernel=back)
+
+
+@pytest.mark.parametrize(
+    "attribute, value, text",
+    [
+        ("arithmetic", 7, "arithmetic is an Arithmetic, a preset's name, .* got 7"),
+        ("arrays", "cupy", "arrays is one of 'numpy', 'torch', 'jax', got 'cupy'"),
+        ("arrays", 7, "'jax', got 7"),
+    ],
+)
+def test_declarations_that_mean_nothing_are_refused(attribute, value, text):
+    def kernel(query, key, value, **options):
+        return value
+
+    setattr(kernel, attribute, value)
+    with pytest.raises(DefinitionError, match=text):
+        verify(kernel, Definition(), shape="1,1,1,2,2,2", only="shape")
+
+
+def test_hidden_elements_are_no_output():
+    def kernel(query, key, value, **options):
+        return np.ma.masked_array(plain(query, key, value, **options), mask=True)
+
+    with pytest.raises(KernelError, match="a masked array with masked elements"):
+        verify(kernel, Definition(), shape="1,1,1,2,2,2", only="shape")
 
 
 def test_ctrl_c_is_ctrl_c():
