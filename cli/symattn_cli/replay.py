@@ -10,6 +10,10 @@ OTHERS = ("kernel", "format", "output", "save", "strict", "arithmetic", "backwar
 """What may be said beside the report: another kernel, how it computes, and what becomes of the answer."""
 
 
+ANSWER = ("format", "output", "save")
+"""What becomes of the answer: never taken from a report, which may come from elsewhere and must not say what is written where."""
+
+
 def replay(path: str, context: typer.Context) -> None:
     """Run the command line of a report, with what was said beside it in the place of what the report says.
 
@@ -34,7 +38,7 @@ def replay(path: str, context: typer.Context) -> None:
             flag = "--" + name.replace("_", "-")
             raise typer.BadParameter("is said by the report that is replayed", param_hint=flag)
     again: Any = context.command.make_context("verify", words, parent=context.parent)
-    again.params.update(said)
+    again.params |= {n: context.params[n] for n in ANSWER} | said
     with again:
         context.command.invoke(again)
 

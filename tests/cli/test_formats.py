@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -112,3 +113,12 @@ def test_an_error_of_usage_is_escaped_too(run):
     done = run("numpy:flash", "--format", "\x1b[31m\n::error::x")
     assert done.exit_code == 2 and "\x1b" not in done.stderr
     assert not any(line.lstrip().startswith("::") for line in done.stderr.splitlines())
+
+
+def test_a_report_that_is_replayed_writes_no_file(run, tmp_path):
+    line = shlex.join(["symattn", "verify", "numpy:flash", *SMALL, "--format", "json", "-o", "planted", "--save", "planted.npz"])
+    (tmp_path / "report.json").write_text(json.dumps({"replay": line}))
+    done = run("--replay", "report.json")
+    assert (done.exit_code, done.stdout.startswith("kernel ")) == (0, True), done.output
+    assert not list(tmp_path.glob("planted*"))
+    assert run("--replay", "report.json", "-o", "mine").exit_code == 0 and (tmp_path / "mine").is_file()
