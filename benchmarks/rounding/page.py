@@ -149,7 +149,7 @@ def correct(forward: Sequence[Record], backward: Sequence[Record]) -> str:
     head = ["kernel", "runs", "outside the bound", "outside the replay", "greatest share of a bound", "unbounded"]
     rejected = sum(r["outside"] > 0 or bool(r["missed"]) for r in (*forward, *backward))
     total = len(forward) + len(backward)
-    said = f"**{rejected} of {total:,} runs are rejected.** " + CORRECT.strip()
+    said = f"**{rejected} of {total:,} runs are rejected.**\n\n" + CORRECT.strip()
     return "\n\n".join([said.strip(), table(head, rows), "Public rules on the same outputs:", public(forward)])
 
 
@@ -263,7 +263,7 @@ LIMITS = """
 ## What the tables do not say
 
 A fault below rounding noise cannot be seen in outputs: an exponential that is off by 9e-5, float16 between tiles, dS from rounded
-P. A pass says what a run would have shown, no more. Kernels here are simulated; what real ones deviate in is in
-[findings.md](findings.md). How bounds follow is in [guarantees.md](guarantees.md), what can be declared in
-[arithmetic.md](arithmetic.md).
+P. In float32, Q scaled and rounded before is another order of roundings, and no fault. A pass says what a run would have shown,
+no more. Kernels here are simulated; what real ones deviate in is in [findings.md](findings.md). How bounds follow is in
+[guarantees.md](guarantees.md), what can be declared in [arithmetic.md](arithmetic.md).
 """
