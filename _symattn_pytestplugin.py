@@ -20,7 +20,7 @@ import pytest
 _SUMMARY = "symattn_summary"
 _RUN = frozenset(
     {"dtype", "backward", "shape", "only", "skip", "max_len", "require", "inputs", "arithmetic", "seed", "layout"}
-    | {"backward_kernel"}
+    | {"backward_kernel", "guard"}
 )
 _PACK = ("shape", "only", "skip", "max_len", "require")
 
@@ -146,7 +146,8 @@ def verify_attention(request: pytest.FixtureRequest) -> Callable[..., Any]:
         request.node.user_properties += [(_SUMMARY, f"{report.verdict}, at most {share} of the bound")]
         if report.exit_code(strict=strict):
             found = [str(d).splitlines()[0] for d in report.diagnosis[:1]]  # in the short summary only the first line is shown
-            pytest.fail(": ".join([report.verdict, *found]) + "\n\n" + report.to_text(), pytrace=False)
+            said = report.verdict + (report.said_by_strict().replace("--strict", "strict") if strict else "")
+            pytest.fail(": ".join([said, *found]) + "\n\n" + report.to_text(strict=strict), pytrace=False)
         return report
 
     return verify

@@ -245,6 +245,7 @@ class Attention(Definition):
         seed: int = 0,
         layout: str = "bhsd",
         backward_kernel: str | Callable[..., Any] | None = None,
+        guard: bool = True,
     ) -> Report:
         """Judge a kernel against this definition, every element by the bound of the kernel's declared arithmetic.
 
@@ -264,6 +265,8 @@ class Attention(Definition):
             Judge the gradients too: ``kernel.backward``, ``backward_kernel``, or autograd for torch and jax.
         arithmetic
             The declared arithmetic or the name of a preset; by default what the kernel says, or what fits the dtype.
+        guard
+            Whether the report can say which known faults the run could not have shown; worked out when that is asked for.
 
         Returns
         -------
@@ -294,6 +297,7 @@ class Attention(Definition):
             seed=seed,
             layout=layout,
             backward_kernel=backward_kernel,
+            guard=guard,
         )
 
 

@@ -86,7 +86,7 @@ def deliver(report: Report, format: str, output: str | None, *, strict: bool, co
         typer.echo(document(report, format, strict=strict), nl=False)
         return
     if report.error is None:  # the text of an error is a message on stderr
-        typer.echo(report.to_text(color=color))
+        typer.echo(report.to_text(color=color, strict=strict))
 
 
 def progress(line: str) -> None:

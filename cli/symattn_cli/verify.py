@@ -68,7 +68,12 @@ def command(
         int | None, typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same inputs; default 0.")
     ] = None,
     layout: Annotated[str, typer.Option("--layout", metavar="bhsd|bshd", help="Of the kernel's or the file's arrays.")] = "bhsd",
-    strict: Annotated[bool, typer.Option("--strict", help="Suspect results and known deviations fail too.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Suspect results, known deviations and known faults that could not show fail too.")
+    ] = False,
+    no_guard: Annotated[
+        bool, typer.Option("--no-guard", help="Leave out which known faults this run could not have shown.")
+    ] = False,
     format: Annotated[
         str, typer.Option("--format", metavar="text|json|junit|github|html", help="The form of the report.")
     ] = "text",
@@ -126,6 +131,7 @@ def command(
         "--seed": seed or None,
         "--layout": layout if layout != "bhsd" else None,
         "--strict": strict,
+        "--no-guard": no_guard,
         "keep": save is not None or format == "html",
     }
     line = Line(["symattn", "verify", *([kernel] if kernel else [])])
@@ -193,7 +199,8 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
             line.words += [name] if value is True else [name, str(value)]
     options = {"arithmetic": given["--arithmetic"], "keep": given["keep"]}
     chosen = {name: given["--" + name.replace("_", "-")] for name in ("shape", "only", "skip", "max_len", "require")}
-    seeded = {**options, **chosen, "seed": given["--seed"] or 0, "progress": progress}
+    seeded = {**options, **chosen, "seed": given["--seed"] or 0}
+    guarded = {"guard": not given["--no-guard"], "progress": progress}
     whole_set = given["kernel"] is None and given["--recorded"] is None and not d.changed
     if given["--golden"]:
         from symattn.verify.golden.judging import verify_golden
@@ -202,7 +209,7 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
     elif given["--recorded"]:
         from symattn.verify.judge import verify_recorded
 
-        report = verify_recorded(given["--recorded"], d, layout=given["--layout"] or "bhsd", **options)
+        report = verify_recorded(given["--recorded"], d, layout=given["--layout"] or "bhsd", **guarded, **options)
     elif given["kernel"]:
         from symattn.verify.judge import verify
 
@@ -214,14 +221,17 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
             layout=given["--layout"] or "bhsd",
             backward_kernel=given["--backward-kernel"],
             inputs=given["--inputs"],
+            **guarded,
             **seeded,
         )
     else:
         from symattn.verify.suite import verify_all
 
-        report = verify_all(None if whole_set else d, dtype=given["--dtype"], **seeded)
+        report = verify_all(None if whole_set else d, dtype=given["--dtype"], progress=progress, **seeded)
+    report = replace(report, replay=shlex.join(line.words))
+    _ = report.guard  # what is said while it is worked out, and how long it takes, belongs to the run
     progress("")
-    return replace(report, replay=shlex.join(line.words))
+    return report
 
 
 def _listing() -> str:

@@ -19,7 +19,14 @@ KINDS = "normal,tall,deep,long,square,capped,sinks"
 """The inputs that are taken: between them every fault moves something that it can."""
 
 
-def strength(seen: Sequence[Observed], definition: Definition, dtype: str, seed: int) -> Callable[[], Guard] | None:
+def strength(
+    seen: Sequence[Observed],
+    definition: Definition,
+    dtype: str,
+    seed: int,
+    *,
+    progress: Callable[[str], None] | None = None,
+) -> Callable[[], Guard] | None:
     """The guard of a run, worked out when it is asked for and kept.
 
     Parameters
@@ -28,6 +35,8 @@ def strength(seen: Sequence[Observed], definition: Definition, dtype: str, seed:
         What was judged; None comes back where it is nothing.
     definition, dtype, seed
         Of the run.
+    progress
+        Called with a line of text before it is worked out.
     """
     if not seen:
         return None
@@ -37,7 +46,13 @@ def strength(seen: Sequence[Observed], definition: Definition, dtype: str, seed:
     def further() -> tuple[Situation, ...]:
         return tuple(_others(definition, dtype, seed, first, taken))
 
-    return cache(lambda: guard(seen, further=further))
+    @cache
+    def worked_out() -> Guard:
+        if progress is not None:
+            progress("guard: which known faults could show")
+        return guard(seen, further=further)
+
+    return worked_out
 
 
 def _others(definition: Definition, dtype: str, seed: int, like: Situation, taken: set[str]) -> list[Situation]:

@@ -96,19 +96,32 @@ class Guard:
     @property
     def line(self) -> str:
         """``tells apart 41 of 43 known faults; not: F12, F56``."""
-        told = f"tells apart {len(self.known) - len(self.hidden)} of {len(self.known)} known faults"
-        return told + (f"; not: {', '.join(h.fault for h in self.hidden)}" if self.hidden else "")
+        return self.brief + (f"; not: {', '.join(h.fault for h in self.hidden)}" if self.hidden else "")
+
+    @property
+    def brief(self) -> str:
+        """``tells apart 41 of 43 known faults``."""
+        return f"tells apart {len(self.known) - len(self.hidden)} of {len(self.known)} known faults"
+
+    @property
+    def vacuity(self) -> tuple[str, ...]:
+        """The line on inputs whose bound is vacuous, where there are any."""
+        where = f"the bound of O is vacuous on {', '.join(self.vacuous)}"
+        said = f"{where}: the declared arithmetic allows errors as large as any weights could make"
+        return (said,) if self.vacuous else ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Lines for the report."""
-        found = [f"this run could not show {h.line}" for h in self.hidden]
-        if self.vacuous:
-            found.append(
-                f"the bound of O is vacuous on {', '.join(self.vacuous)}: the declared arithmetic allows errors as large as any "
-                "weights could make"
-            )
-        return tuple(found)
+        """Lines for the report, one for each fault that is hidden."""
+        return (*(f"this run could not show {h.line}" for h in self.hidden), *self.vacuity)
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Why :attr:`holds` is false, in a few words each."""
+        count = sum(h.kind != "arithmetic" for h in self.hidden)
+        hidden = f"{count} known fault{'' if count == 1 else 's'} could not show on these inputs"
+        vacuous = f"the bound of O is vacuous on {', '.join(self.vacuous)}"
+        return (*((hidden,) if count else ()), *((vacuous,) if self.vacuous else ()))
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of the JSON document."""

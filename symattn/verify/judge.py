@@ -61,6 +61,7 @@ def verify(
     backward_kernel: str | Callable[..., Any] | None = None,
     progress: Progress | None = None,
     keep: bool = False,
+    guard: bool = True,
 ) -> Report:
     """Judge a kernel on the default pack of inputs, on some of it, or on a user's own tensors.
 
@@ -93,9 +94,11 @@ def verify(
     backward_kernel
         Where the gradients of a function come from.
     progress
-        Called with a line of text before each case.
+        Called with a line of text before each case, and before the guard is worked out.
     keep
         Keep inputs, outputs, exact values and bounds of every element in the report, for pictures and files.
+    guard
+        Whether the report can say which known faults the run could not have shown.
 
     Raises
     ------
@@ -158,7 +161,7 @@ def verify(
     replay = f"{definition!r}.verify({subject.name!r}, {', '.join(f'{k}={v!r}' for k, v in options.items() if v)})"
     again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
     dtype = str(seen[0].situation.dtype)
-    shown = strength(seen, wanted, dtype, seed)
+    shown = strength(seen, wanted, dtype, seed, progress=progress) if guard else None
     properties = properties_of(subject, seen)
     return _report(subject.name, cases, warnings, replay, started, diagnose(seen, again), shown, properties, seen)
 
@@ -188,6 +191,8 @@ def verify_recorded(
     arithmetic: Arithmetic | str | Mapping[str, Any] | None = None,
     layout: str = "bhsd",
     keep: bool = False,
+    guard: bool = True,
+    progress: Progress | None = None,
 ) -> Report:
     """Judge tensors that a kernel gave, from a file or under field names, instead of running anything.
 
@@ -198,7 +203,7 @@ def verify_recorded(
         grad_out grad_lse grad_query grad_key grad_value attn_mask sinks`` and the other fields of the definition. Tensors
         that a definition reads say by their presence that it has them: ``attn_mask`` (boolean or additive by its dtype),
         ``sinks``, ``alibi_slopes``, ``bias`` ... Names ``CASE/NAME`` are several inputs, see :mod:`symattn.verify.savefile`.
-    definition, arithmetic, layout, keep
+    definition, arithmetic, layout, keep, guard, progress
         As for :func:`verify`. Nothing declared: a tiled kernel of the inputs' dtype.
 
     Raises
@@ -230,7 +235,7 @@ def verify_recorded(
         warnings += [f"{name} holds {k!r}, which is not judged" for k in sorted(set(part) - set(inputs) - set(outputs))]
     warnings += remarks(cases, definition, backward=True)
     replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"
-    shown = strength(seen, wanted, cases[0].dtype, 0)
+    shown = strength(seen, wanted, cases[0].dtype, 0, progress=progress) if guard else None
     return _report(name, cases, warnings, replay, started, diagnose(seen), shown, seen=seen)
 
 
@@ -351,6 +356,7 @@ def _report(
         warnings=tuple(warnings),
         diagnosis=diagnosis,
         strength=shown,
+        unguarded=shown is None,
         margins=Margins(tuple(seen), diagnosis, suspicions(seen)),
         properties=properties,
         replay=replay,

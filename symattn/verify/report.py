@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -188,6 +189,8 @@ class Report:
         What was found of properties that need no exact value.
     strength
         What works out :attr:`guard`, when that is asked for.
+    unguarded
+        Whether the guard was left out.
     margins
         What is said beside pass and fail: what a bound is made of, what would conform, what would have shown, what is suspect.
     """
@@ -206,11 +209,22 @@ class Report:
     properties: tuple[PropertyReport, ...] = ()
     strength: Callable[[], Guard] | None = field(default=None, compare=False, repr=False)
     margins: Margins | None = field(default=None, compare=False, repr=False)
+    unguarded: bool = False
 
     @cached_property
+    def _guarded(self) -> tuple[Guard | None, float]:
+        started = time.perf_counter()
+        return None if self.strength is None else self.strength(), time.perf_counter() - started
+
+    @property
     def guard(self) -> Guard | None:
-        """Which known faults the run could not have shown; None for a run over all kernels, and of golden files."""
-        return None if self.strength is None else self.strength()
+        """Which known faults the run could not have shown; None where left out, over all kernels, and of golden files."""
+        return self._guarded[0]
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds that the run took, those of the guard included where it was worked out."""
+        return self.seconds + (self._guarded[1] if "_guarded" in self.__dict__ else 0.0)
 
     @property
     def verdict(self) -> str:
@@ -233,20 +247,40 @@ class Report:
         """
         if self.verdict == "error":
             return 70
-        if self.verdict == "fail" or (strict and (self.verdict == "suspect" or any(c.deviates for c in self.cases))):
-            return 1
-        if strict and self.guard is not None and not self.guard.holds:
+        if self.verdict == "fail" or (strict and self.objections):
             return 1
         return 3 if self.verdict == "inconclusive" else 0
+
+    @cached_property
+    def objections(self) -> tuple[str, ...]:
+        """Why strict ends with exit code 1, in a few words each: what is suspect or deviates, and what could not show."""
+        found = ["suspect results"] if self.verdict == "suspect" else []
+        deviating = dict.fromkeys(c.case for c in self.cases if c.deviates)
+        found += [f"known deviations on {', '.join(deviating)}"] if deviating else []
+        return (*found, *(self.guard.objections if self.guard is not None else ()))
+
+    def said_by_strict(self) -> str:
+        """What strict adds to the verdict, as text after it; empty where it adds nothing.
+
+        >>> Report("k", {}, {}, (), "", unguarded=True).said_by_strict()
+        '; --strict: which known faults could show was not asked (--no-guard)'
+        """
+        left_out = ("which known faults could show was not asked (--no-guard)",) if self.unguarded else ()
+        if self.verdict in ("fail", "error"):
+            return ""
+        if self.objections:
+            return f", but --strict: {'; '.join((*self.objections, *left_out))}"
+        return f"; --strict: {left_out[0]}" if left_out else ""
 
     def __bool__(self) -> bool:
         """Whether the verdict is pass or suspect: the exit code is 0."""
         return self.exit_code() == 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON document as plain data."""
+    def to_dict(self, *, strict: bool = False) -> dict[str, Any]:
+        """The JSON document as plain data; strict says in an entry ``strict`` what it comes to and why."""
         return {
             "verdict": self.verdict,
+            **(self._strict() if strict else {}),
             **({} if self.error is None else {"error": self.error}),
             "kernel": self.kernel,
             "definition": self.definition,
@@ -261,16 +295,20 @@ class Report:
             "replay": self.replay,
         }
 
-    def to_json(self) -> str:
+    def _strict(self) -> dict[str, Any]:
+        said = self.said_by_strict().partition("--strict: ")[2]
+        return {"strict": {"exit_code": self.exit_code(strict=True), "reason": said}}
+
+    def to_json(self, *, strict: bool = False) -> str:
         """One JSON document; numbers are text, since NaN and infinities are no JSON. What UTF-8 cannot hold is escaped."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(self.to_dict(strict=strict), indent=2, ensure_ascii=False, allow_nan=False)
         return text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate becomes an escape of JSON
 
-    def to_text(self, *, color: bool = False) -> str:
-        """The answer for a reader, lines of at most 80 columns where names allow it."""
+    def to_text(self, *, color: bool = False, strict: bool = False) -> str:
+        """The answer for a reader, lines of at most 80 columns where names allow it; strict says what it objects to."""
         from symattn.verify.table import report_text
 
-        return report_text(self, color=color)
+        return report_text(self, color=color, strict=strict)
 
     def __str__(self) -> str:
         return self.to_text()

@@ -12,12 +12,10 @@ from symattn.verify.properties.finding import NOT_APPLICABLE
 from symattn.verify.report import DISPLAY, CaseReport, Report, TensorReport, short
 
 WIDTH = 80
-HIDDEN = 8
-"""How many faults that a run could not show are told of at length."""
 _COLORS = {"pass": "32", "known": "33", "suspect": "33", "inconclusive": "33", "fail": "31"}
 
 
-def report_text(report: Report, *, color: bool = False) -> str:
+def report_text(report: Report, *, color: bool = False, strict: bool = False) -> str:
     """The text of a report.
 
     Parameters
@@ -26,6 +24,8 @@ def report_text(report: Report, *, color: bool = False) -> str:
         What to write.
     color
         Whether verdicts are coloured with ANSI codes.
+    strict
+        Whether what strict objects to is listed, and said beside the verdict.
     """
     lines = _many(report, color) if report.kernel is None else _one(report, color)
     lines += [line for w in report.warnings for line in _wrapped(f"warning: {w}")]
@@ -33,9 +33,10 @@ def report_text(report: Report, *, color: bool = False) -> str:
     lines += [line for s in report.skipped for line in _wrapped(f"not run: {s}")]
     lines += _margins(report)
     lines += _properties(report)
-    lines += _guard(report)
-    tail = f"  ({report.seconds:.1f} s)" if report.seconds else ""
-    lines += ["", f"verdict: {_painted(report.verdict, color)}{tail}", f"again:   {report.replay}"]
+    lines += _guard(report, strict)
+    tail = f"  ({report.elapsed:.1f} s)" if report.seconds else ""
+    said = report.said_by_strict() if strict else ""
+    lines += ["", f"verdict: {_painted(report.verdict, color)}{said}{tail}", f"again:   {report.replay}"]
     return "\n".join(lines)
 
 
@@ -58,14 +59,27 @@ def _properties(report: Report) -> list[str]:
     return lines
 
 
-def _guard(report: Report) -> list[str]:
-    """What the run tells apart, and a line for each fault that it does not."""
-    if report.guard is None or not (report.guard.known or report.guard.vacuous):
-        return []
-    said = report.guard.warnings
-    lines = ["", *_wrapped(report.guard.line)]
-    lines += [line for w in said[:HIDDEN] for line in _wrapped(f"warning: {w}")]
-    return lines + ([f"warning: and {len(said) - HIDDEN} more, in the JSON document"] if len(said) > HIDDEN else [])
+def _guard(report: Report, strict: bool) -> list[str]:
+    """What the run tells apart; under strict, and where nothing fails, a line for each fault that it does not."""
+    line, warnings = strength(report, strict=strict)
+    return ["", *_wrapped(line), *(x for w in warnings for x in _wrapped(f"warning: {w}"))] if line else []
+
+
+def strength(report: Report, *, strict: bool = False) -> tuple[str, tuple[str, ...]]:
+    """What the run tells apart, in a line, and the warnings that go with it; empty where that is unknown.
+
+    The faults that it could not show are among the warnings under strict alone, and not of a run that fails: there they are no
+    answer to anything.
+    """
+    guard = report.guard
+    if guard is None or not (guard.known or guard.vacuous):
+        return "", ()
+    if not guard.hidden:
+        return guard.line, guard.warnings
+    failed = report.verdict == "fail"
+    if strict and not failed:
+        return guard.line, guard.warnings
+    return f"{guard.brief}; {'the JSON document' if failed else '--strict'} lists the others", guard.vacuity
 
 
 def _one(report: Report, color: bool) -> list[str]:

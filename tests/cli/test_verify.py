@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from symattn.verify.guard import Guard, Hidden
 from symattn_cli.app import app
 
 SHAPE = ["--shape", "1,4,2,3,5,6"]
@@ -324,3 +325,13 @@ def test_masked_nan_in_a_file_is_allowed_and_must_not_leak(run):
     for given, code in ((out, 0), (out * np.nan, 1)):
         np.savez("file.npz", **tensors(key=key, value=value, out=given, attn_mask=mask))
         assert run("--recorded", "file.npz", "--set", "attn_mask=boolean").exit_code == code
+
+
+def test_strict_says_why_it_fails_and_no_guard_leaves_that_out(run, monkeypatch):
+    blind = Guard(("F1", "F2"), (Hidden("F2", "a fault", "", 0.0),))
+    monkeypatch.setattr("symattn.verify.judge.strength", lambda *args, **options: lambda: blind)
+    small = ["numpy:flash", "--only", "shape", "--shape", "1,1,1,2,2,2", "--strict"]
+    found = run(*small)
+    assert found.exit_code == 1 and "pass, but --strict: 1 known fault could not show on these inputs" in found.stdout
+    left_out = run(*small, "--no-guard")
+    assert left_out.exit_code == 0 and "was not asked (--no-guard)" in left_out.stdout and "tells apart" not in left_out.stdout

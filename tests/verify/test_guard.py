@@ -38,8 +38,8 @@ def test_what_is_hidden_is_what_a_planted_fault_passes_on(fields, fault, planted
 def test_a_hidden_fault_is_listed_and_fails_when_strict():
     square = verify(kernel(), BOTTOM, only="shape", shape="2,4,2,6,6,6")
     assert square.exit_code() == 0 and square.exit_code(strict=True) == 1
-    assert "F13" in hidden(square) and "not: " in square.guard.line
-    assert "could not show F13 causal mask aligned top-left" in " ".join(square.to_text().split())
+    assert "F13" in hidden(square) and "not: " in square.guard.line and "--strict lists" in square.to_text()
+    assert "could not show F13 causal mask aligned top-left" in " ".join(square.to_text(strict=True).split())
     entry = next(h for h in square.to_dict()["guard"]["hidden"] if h["fault"] == "F13")
     assert entry["ratio"] == "0" and "F13" in square.to_dict()["guard"]["known"]
 
@@ -79,3 +79,11 @@ def test_own_inputs_have_the_same_guard():
     q, k, v = (r.normal(size=(1, 2, 4, 6)).astype(np.float32) for _ in range(3))
     report = verify(kernel("top-left"), BOTTOM, inputs={"query": q, "key": k, "value": v})
     assert report.verdict == "pass" and "F13" in hidden(report)
+
+
+def test_it_is_announced_when_it_is_worked_out_and_may_be_left_out():
+    said = []
+    report = verify("numpy:flash", Definition(), only="shape", shape="1,1,1,2,2,2", progress=said.append)
+    assert not any("guard" in line for line in said)
+    assert report.guard is not None and said[-1].startswith("guard")
+    assert verify("numpy:flash", Definition(), only="shape", shape="1,1,1,2,2,2", guard=False).guard is None

@@ -34,9 +34,9 @@ def document(report: Report, format: str, *, strict: bool = False) -> str:
     '### symattn verify: k: ✅ pass'
     """
     if format == "text":
-        return report.to_text() + "\n"
+        return report.to_text(strict=strict) + "\n"
     if format == "json":
-        return report.to_json() + "\n"
+        return report.to_json(strict=strict) + "\n"
     if format == "junit":
         from symattn.verify.writers.junit import junit
 

@@ -26,7 +26,7 @@ def commands(report: Report, *, strict: bool = False) -> str:
     place = _place(report.kernel)
     if report.error is not None:
         lines.append(_command("error", f"symattn verify {report.kernel or ''}".strip(), report.error, place))
-    level = "error" if words.whole_counted(report, strict=strict) == "fail" else "warning"
+    whole = level = "error" if words.whole_counted(report, strict=strict) == "fail" else "warning"
     lines += [_command(level, f"symattn: {first}", "\n".join(rest) or first, place) for first, *rest in words.findings(report)]
     for level, verdicts in (("error", ("fail",)), ("warning", ("suspect", "inconclusive"))):
         for case in report.cases:
@@ -34,7 +34,9 @@ def commands(report: Report, *, strict: bool = False) -> str:
                 title = f"symattn {case.kernel}: {case.case} {case.dtype}"
                 lines.append(_command(level, title, _said(case, strict), _place(case.kernel)))
     lines += [_command("warning", "symattn: warning", str(w), place) for w in report.warnings]
-    line, hidden = words.strength(report)
+    said = words.objection(report, strict=strict)
+    lines += [_command(whole, "symattn: exit code", said, place)] if said else []
+    line, hidden = words.strength(report, strict=strict)
     lines += [_command("warning", f"symattn: {line}", "\n".join(hidden), place)] if hidden else []
     return "".join(line + "\n" for line in lines)
 
@@ -73,6 +75,8 @@ def markdown(report: Report, *, strict: bool = False) -> str:
     verdict = words.whole_counted(report, strict=strict)
     kernel = f": {cell(report.kernel)}" if report.kernel else ""
     lines = [f"### symattn verify{kernel}: {SIGNS[verdict]} {verdict}", ""]
+    said = words.objection(report, strict=strict)
+    lines += [cell(f"{report.verdict}, {said}"), ""] if said else []
     if report.error is not None:
         lines += [cell(report.error), ""]
     for first, *rest in words.findings(report):
@@ -90,7 +94,7 @@ def markdown(report: Report, *, strict: bool = False) -> str:
         ]
         lines += [row for c in report.cases for row in _rows(c, strict)] + [""]
     lines += [f"- warning: {cell(str(w))}" for w in report.warnings] + ([""] if report.warnings else [])
-    line, hidden = words.strength(report)
+    line, hidden = words.strength(report, strict=strict)
     lines += [cell(line), "", *(f"- {cell(w)}" for w in hidden), *([""] if hidden else [])] if line else []
     for key, value in words.sections(report).items():
         lines += [f"**{cell(key)}**", "", *(f"- {cell(line.strip().removeprefix('- '))}" for line in words.flat(value)), ""]

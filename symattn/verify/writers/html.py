@@ -28,9 +28,7 @@ MEANING = {
     "fail": "No correct kernel of the declared arithmetic gives this.",
     "error": "symattn itself failed.",
 }
-STRICT = (
-    "Nothing is out of its bound without an excuse, and --strict takes none: suspects, known deviations, what could not show."
-)
+STRICT = "Nothing is out of its bound without an excuse, and --strict takes none: "
 
 
 def page(report: Report, *, strict: bool = False) -> str:
@@ -51,11 +49,11 @@ def page(report: Report, *, strict: bool = False) -> str:
     name = report.kernel or "all kernels that run here"
     parts = [
         f"<header><p class=tool>symattn verify</p><h1>{_text(name)}</h1>{_badge(verdict)}",
-        f"<p>{_text(MEANING[verdict] if verdict == report.verdict else STRICT)}</p></header>",
+        f"<p>{_text(_meaning(report, verdict, strict))}</p></header>",
         _facts(report),
         _diagnosis(report),
         _list("Warnings", map(str, report.warnings), "warnings"),
-        _strength(report),
+        _strength(report, strict),
         *(_section(key, value) for key, value in words.sections(report).items()),
         _summary(report, strict),
         _legend() if any(t.evidence is not None for c in report.cases for t in c.tensors) else "",
@@ -88,7 +86,7 @@ def _facts(report: Report) -> str:
     declared = dict.fromkeys(words.arithmetic_words(c.arithmetic) for c in report.cases if c.arithmetic)
     rows = [("Definition", words.definition_words(report.definition))]
     rows += [("Arithmetic", a) for a in declared] if report.kernel else []
-    rows += [("Error", report.error or ""), ("Time", f"{report.seconds:.1f} s" if report.seconds else "")]
+    rows += [("Error", report.error or ""), ("Time", f"{report.elapsed:.1f} s" if report.seconds else "")]
     body = "".join(f"<dt>{k}</dt><dd>{_text(v)}</dd>" for k, v in rows if v)
     again = f"<dt>Again</dt><dd><pre><code>{_text(report.replay)}</code></pre></dd>"
     return f"<dl class=facts>{body}{again}</dl>"
@@ -107,9 +105,18 @@ def _diagnosis(report: Report) -> str:
     return f'<section class="diagnosis"><h2>Diagnosis</h2>{items}</section>' if found else ""
 
 
-def _strength(report: Report) -> str:
+def _meaning(report: Report, verdict: str, strict: bool) -> str:
+    """The verdict in a sentence, with the reason where strict counts it as a failure."""
+    said = words.objection(report, strict=strict)
+    if verdict != report.verdict:
+        return f"{STRICT}{said.removeprefix('--strict: ')}."
+    return MEANING[verdict] + (f" {said}." if said else "")
+
+
+def _strength(report: Report, strict: bool) -> str:
     """What the run tells apart; the faults that it could not have shown are folded away."""
-    line, hidden = words.strength(report)
+    line, _ = words.strength(report, strict=strict)
+    hidden = report.guard.warnings if report.guard is not None else ()
     items = "".join(f"<li>{_text(w)}</li>" for w in hidden)
     folded = f"<details><summary>{len(hidden)} that could not show</summary><ul>{items}</ul></details>" if hidden else ""
     return f"<section><h2>What this run could show</h2><p>{_text(line)}</p>{folded}</section>" if line else ""

@@ -51,7 +51,7 @@ def junit(report: Report, *, strict: bool = False) -> str:
         _count(suite)
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(s.get(name, "0")) for s in root)))
-    root.set("time", f"{report.seconds:.3f}")
+    root.set("time", f"{report.elapsed:.3f}")
     ET.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
@@ -115,12 +115,12 @@ def _properties_of_kernel(suite: ET.Element, kernel: str, report: Report, strict
 
 def _strength(suite: ET.Element, kernel: str, report: Report, strict: bool) -> None:
     """What the run could have shown, as a test of its own: strict fails where a known fault is hidden."""
-    line, hidden = words.strength(report)
-    if not line:
+    if report.guard is None or not words.strength(report, strict=strict)[0]:
         return
+    line, hidden = report.guard.line, report.guard.warnings
     element, text = _testcase(suite, kernel, "vacuity guard"), "\n".join([line, *hidden])
-    if hidden and strict:
-        _outcome(element, "failure", "hidden", line, text)
+    if strict and not report.guard.holds:
+        _outcome(element, "failure", "hidden", f"{'; '.join(report.guard.objections)}: {line}", text)
     else:
         ET.SubElement(element, "system-out").text = _clean(text)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from symattn.arithmetic import Arithmetic
+from symattn.verify import table
 from symattn.verify.compare import significant
 from symattn.verify.report import DISPLAY, CaseReport, Report, TensorReport, short, worst_of
 from symattn.verify.table import conventions_text
@@ -90,11 +91,14 @@ def remarks(t: TensorReport) -> list[str]:
     return [line for line in found if line]
 
 
-def strength(r: Report) -> tuple[str, tuple[str, ...]]:
-    """What the run tells apart, in a line, a line for each fault that it could not show; empty where that is unknown."""
-    if r.guard is None or not (r.guard.known or r.guard.vacuous):
-        return "", ()
-    return r.guard.line, r.guard.warnings
+def strength(r: Report, *, strict: bool) -> tuple[str, tuple[str, ...]]:
+    """What the run tells apart, and the warnings that go with it; see :func:`symattn.verify.table.strength`."""
+    return table.strength(r, strict=strict)
+
+
+def objection(r: Report, *, strict: bool) -> str:
+    """What strict says beside the verdict, as a sentence's beginning: ``--strict: ...``; empty where it says nothing."""
+    return r.said_by_strict().lstrip(",; ").removeprefix("but ") if strict else ""
 
 
 def definition_words(conventions: Mapping[str, str]) -> str:
