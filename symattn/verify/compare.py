@@ -128,9 +128,14 @@ def judge_element(index: tuple[int, ...], k: Exact, t: Any, r: Any, b: float, fo
         error = abs(k - t)
     if isinstance(bound, float):
         state = UNBOUNDED
-        share: Exact = Fraction(0)
     else:
         state = WITHIN if error + r <= bound else OUT if error - r > bound else UNDECIDED
+    if state != UNDECIDED and error <= r:
+        error = Fraction(0)  # no difference from the truth is known: what is left is the width of its enclosure
+    if isinstance(k, float) and error and state in (OUT, UNBOUNDED):
+        return Element(index, k, t, bound, INFINITE, INFINITE, Fraction(0) if state == UNBOUNDED else INFINITE, state)
+    share: Exact = Fraction(0)
+    if isinstance(bound, Fraction):
         share = Fraction(error) / bound if bound else (INFINITE if error else Fraction(0))
     return Element(index, k, t, bound, error, Fraction(error) / ulp(t, format), share, state)
 

@@ -110,3 +110,27 @@ def test_decimals():
     assert significant(Fraction(2, 3), 5) == "0.66667"
     assert significant(Fraction(1, 7) * Fraction(10) ** -400, 3) == "1.43E-401"
     assert significant(math.nan, 3) == "nan"
+
+
+@pytest.mark.parametrize("k", [math.inf, -math.inf])
+@pytest.mark.parametrize("bound, share", [(1.0, math.inf), (math.inf, 0)])
+def test_an_infinity_in_the_place_of_a_number_is_infinitely_wrong(k, bound, share):
+    e = judge_element((), k, Fraction(1), Fraction(0), bound, get("float32"))
+    assert (e.error, e.ulps, e.share) == (math.inf, math.inf, share) and e.state in ("out", "unbounded")
+
+
+def test_an_overflow_that_the_bound_allows_is_measured_from_where_overflow_starts():
+    top = get("float16").max
+    e = judge_element((), math.inf, top, Fraction(0), 32.0, get("float16"))
+    assert (e.state, e.error, e.share) == ("within", 16, Fraction(1, 2))
+
+
+@pytest.mark.parametrize("off, error", [(Fraction(0), 0), (Fraction(1, 2**60), 0), (Fraction(1, 2**50), Fraction(1, 2**50))])
+def test_the_width_of_the_enclosure_is_no_error(off, error):
+    e = judge_element((), Fraction(1) + off, Fraction(1), Fraction(1, 2**60), 0.5, get("float64"))
+    assert (e.state, e.error, e.ulps, e.share) == ("within", error, error * 2**52, error * 2)
+
+
+def test_what_is_undecided_keeps_its_error():
+    e = judge_element((), Fraction(1, 8), Fraction(0), Fraction(1, 4), 0.25, get("float64"))
+    assert (e.state, e.error) == ("undecided", Fraction(1, 8))
