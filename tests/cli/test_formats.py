@@ -110,7 +110,7 @@ def test_an_error_that_no_stream_can_hold_as_it_is(run, tmp_path, format):
 
 
 def test_an_error_of_usage_is_escaped_too(run):
-    done = run("numpy:flash", "--format", "\x1b[31m\n::error::x")
+    done = run("--no\x1b[31m\n::error::x")
     assert done.exit_code == 2 and "\x1b" not in done.stderr
     assert not any(line.lstrip().startswith("::") for line in done.stderr.splitlines())
 
