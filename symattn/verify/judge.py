@@ -38,7 +38,7 @@ from symattn.verify.report import CaseReport, Report, TensorReport, worst_of
 from symattn.verify.running import gradients_of, outputs_of
 from symattn.verify.savefile import cases_in
 from symattn.verify.staging import judge_gradients
-from symattn.verify.userinputs import own_inputs, refuse_other_dtypes
+from symattn.verify.userinputs import own_cases, refuse_other_dtypes
 
 Progress = Callable[[str], None]
 
@@ -84,7 +84,8 @@ def verify(
     require
         What the sizes have to fulfil, such as ``"d % 8 == 0, n == m"``: each input takes the nearest that do.
     inputs
-        A ``.npz`` or ``.safetensors`` file, or arrays by field name, to run the kernel on in place of the pack.
+        A ``.npz`` or ``.safetensors`` file, or arrays by field name, to run the kernel on in place of the pack. Names
+        ``CASE/NAME`` are several inputs.
     arithmetic
         How the kernel computes: a declaration, the name of a preset, or a mapping; by default what the kernel declares.
     seed
@@ -124,10 +125,12 @@ def verify(
     warnings: list[str] = []
     refused: list[str] = []
     seen: list[Observed] = []
+    implying: dict[str, Definition] = {}
     if inputs is not None:
-        own = own_inputs(inputs, wanted, layout=layout, backward=backward, seed=seed)
-        wanted, packed = own.definition, {"inputs": own.fields}
-        warnings += own.remarks
+        own = own_cases(inputs, wanted, layout=layout, backward=backward, seed=seed)
+        packed, implying = ({name: x.fields for name, x in own.items()}, {name: x.definition for name, x in own.items()})
+        wanted = next(iter(implying.values()))
+        warnings += [line for x in own.values() for line in x.remarks]
     else:
         idle: list[str] = []
         judged = lambda kind, call: choice.only is not None or _promised(kind, call, subject, declared, idle)
@@ -135,7 +138,7 @@ def verify(
         if idle:
             warnings.append(f"not judged on {', '.join(idle)}: the arithmetic promises nothing for scores of this size")
     for name, fields in packed.items():
-        ref = Reference(wanted, fields, keep=keep)
+        ref = Reference(implying.get(name, wanted), fields, keep=keep)
         reason = subject.unsupported(ref.call)
         if reason is not None:
             refused.append(f"{name}: {reason}")

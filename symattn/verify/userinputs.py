@@ -18,8 +18,9 @@ from symattn.tensors import implied, laid_out
 from symattn.verify.files import read_tensors
 from symattn.verify.kernels.call import BY_FIELD, Call
 from symattn.verify.kernels.user import OUTPUTS
+from symattn.verify.savefile import cases_in
 
-__all__ = ["MOST", "OwnInputs", "own_inputs", "refuse_other_dtypes"]
+__all__ = ["MOST", "OwnInputs", "own_cases", "own_inputs", "refuse_other_dtypes"]
 
 MOST = 2**23
 """The most scores, B H n m, that a run on a user's own inputs takes."""
@@ -35,8 +36,31 @@ class OwnInputs:
     remarks: tuple[str, ...]
 
 
+def own_cases(source: str | Mapping[str, Any], definition: Definition, **options: Any) -> dict[str, OwnInputs]:
+    """The inputs of a run by case: one, ``inputs``, or those that names ``CASE/NAME`` tell apart, as ``--save`` writes them.
+
+    Parameters
+    ----------
+    source, definition, options
+        As for :func:`own_inputs`.
+    """
+    name = source if isinstance(source, str) else "arrays"
+    tensors = read_tensors(source) if isinstance(source, str) else {k: v for k, v in source.items() if v is not None}
+    several = any("/" in n for n in tensors)
+    parts = cases_in(tensors) if several else {"inputs": dict(tensors)}
+    return {
+        case: own_inputs(part, definition, name=f"{name}: {case}" if several else name, **options) for case, part in parts.items()
+    }
+
+
 def own_inputs(
-    source: str | Mapping[str, Any], definition: Definition, *, layout: str = "bhsd", backward: bool = False, seed: int = 0
+    source: str | Mapping[str, Any],
+    definition: Definition,
+    *,
+    layout: str = "bhsd",
+    backward: bool = False,
+    seed: int = 0,
+    name: str = "",
 ) -> OwnInputs:
     """The inputs of a run that a user brings.
 
@@ -52,6 +76,8 @@ def own_inputs(
         Of the arrays.
     backward
         Whether gradients are judged: incoming ones that are missing are then drawn, N(0, 1), from the seed.
+    name
+        What messages call the source; by default the file.
 
     Raises
     ------
@@ -60,7 +86,7 @@ def own_inputs(
     LimitError
         For more scores than are looked at.
     """
-    name = source if isinstance(source, str) else "arrays"
+    name = name or (source if isinstance(source, str) else "arrays")
     tensors = read_tensors(source) if isinstance(source, str) else {k: to_numpy(v, k) for k, v in source.items() if v is not None}
     tensors = laid_out(tensors, layout)
     missing = [n for n in Call(definition, {}).sources if n not in tensors]
@@ -69,7 +95,8 @@ def own_inputs(
     wanted = implied(definition, tensors)
     known = (INPUT_FIELDS | set(wanted.unbound)) - set(OUTPUTS)
     fields = {k: a for k, a in tensors.items() if k in known}
-    remarks = [f"{name} holds {k!r}, which is no input of this definition" for k in sorted(set(tensors) - set(fields))]
+    others = [k for k in sorted(set(tensors) - set(fields)) if not _is_result(k)]
+    remarks = [f"{name} holds {k!r}, which is no input of this definition" for k in others]
     refuse_other_dtypes(name, wanted, fields)
     _refuse_large(name, Call(wanted, fields).shape)
     try:
@@ -84,6 +111,10 @@ def own_inputs(
                 fields[grad] = r.normal(size=size).astype(fields["query"].dtype)
                 remarks.append(f"{name} holds no {grad}: it was drawn, N(0, 1), from the seed")
     return OwnInputs(name, wanted, fields, tuple(remarks))
+
+
+def _is_result(name: str) -> bool:
+    return name in OUTPUTS or (name.startswith("grad_") and name not in INPUT_FIELDS)
 
 
 def refuse_other_dtypes(name: str, definition: Definition, fields: Mapping[str, Array]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from symattn.definition import Definition
 from symattn.errors import FileFormatError, LimitError
 from symattn.verify.judge import verify, verify_recorded
+from symattn.verify.savefile import save
 from symattn.verify.userinputs import MOST, own_inputs
 
 X = np.random.default_rng(0).normal(size=(1, 1, 2, 2)).astype("f4")
@@ -47,3 +48,23 @@ def test_more_scores_than_are_looked_at_are_refused():
     with pytest.raises(LimitError, match=rf"{8 * 1025 * 1024} scores .*B=2, H=4, N=1025, M=1024.* at most {MOST} .*Give"):
         own_inputs({"query": x, "key": key, "value": key}, Definition())
     assert own_inputs({"query": x[:, :, :1024], "key": key, "value": key}, Definition()).fields
+
+
+def test_a_file_of_several_cases_is_run_on_each(tmp_path):
+    """Such as ``--save`` writes: inputs and results, with exact values, radii and bounds beside them."""
+    path = str(tmp_path / "s.npz")
+    first = verify("numpy:flash", Definition(), only="shape,decode", shape="1,1,1,2,3,2", keep=True)
+    save(first, path)
+    again = verify("numpy:flash", Definition(), inputs=path)
+    assert [c.case for c in again.cases] == [c.case for c in first.cases] and len(again.cases) == 2
+    assert [c.to_dict() for c in again.cases] == [c.to_dict() for c in first.cases]
+    assert not any("no input" in w for w in again.warnings)
+
+
+def test_each_case_says_what_it_lacks_and_what_its_tensors_imply():
+    three = {"query": X, "key": X, "value": X}
+    named = {f"a/{k}": x for k, x in three.items()} | {f"b/{k}": x for k, x in three.items()}
+    with pytest.raises(FileFormatError, match="arrays: b: lacks value"):
+        verify("numpy:flash", Definition(), inputs={k: x for k, x in named.items() if k != "b/value"})
+    found = verify("numpy:flash", Definition(), inputs={**named, "b/sinks": X[0, 0, 0, :1]})
+    assert [c.definition["sink"] == "none" for c in found.cases] == [True, False] and found.verdict == "pass"
