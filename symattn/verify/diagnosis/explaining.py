@@ -34,7 +34,7 @@ class Hypothesis:
 
 
 def _alternatives(fault: Fault, situation: Situation) -> tuple[Alternative, ...]:
-    key = ("alternatives", fault.id)
+    key = ("alternatives", fault.line)  # a fitted one has a title of its own
     if key not in situation.kept:
         situation.kept[key] = tuple(fault.alternatives(situation))
     found: tuple[Alternative, ...] = situation.kept[key]

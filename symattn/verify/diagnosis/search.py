@@ -12,7 +12,9 @@ from itertools import product
 
 from symattn.program import Program
 from symattn.verify.diagnosis.explaining import Hypothesis, convincing, explains, hypotheses, misses, predicted
+from symattn.verify.diagnosis.fitting import fitted_fault
 from symattn.verify.faults.fault import SAME, Alternative, Edit, Fault
+from symattn.verify.faults.scaling import FITTED
 from symattn.verify.observed import Observed
 
 EVALUATIONS = 150
@@ -96,12 +98,18 @@ class Search:
     def _forward(self) -> list[tuple[Hypothesis, ...]]:
         """What explains the outputs of every case."""
         o = self.smallest(False)
-        for faults in self.rounds(False):
+        for k, faults in enumerate(self.rounds(False)):
             singles = hypotheses(faults, o.situation)
             found: list[tuple[Hypothesis, ...]] = [(h,) for h in singles if self.holds((h,), False)]
-            if found:
+            if found or (found := self._fitted(o) if k == 0 else []):
                 return found
         return [*self._pairs(o, hypotheses(self.rounds(False)[0], o.situation))]
+
+    def _fitted(self, o: Observed) -> list[tuple[Hypothesis, ...]]:
+        """A factor of the scores that was fitted to one case, where it explains every case."""
+        row = next((f for f in self.faults if f.id == FITTED), None)
+        fault = None if row is None else fitted_fault(row, o)
+        return [(Hypothesis(fault),)] if fault is not None and self.holds((Hypothesis(fault),), False) else []
 
     def rounds(self, backward_only: bool) -> tuple[list[Fault], list[Fault]]:
         """Faults of the forward, or of the backward alone: first conventions and mathematics, then what is emulated."""

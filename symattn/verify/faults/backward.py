@@ -22,6 +22,7 @@ from symattn.verify.faults.gradients import (
     of_some,
     only,
     row_term,
+    scaled_twice,
     some_keys,
     swapped,
     tail,
@@ -58,6 +59,14 @@ ROWS = (
     Fault(
         "B40", "dQ and dK without the scale", "mathematics", "dS K, dS^T Q", "c dS K, c dS^T Q", unscaled(Q + K), look=_C,
         blind="scale = 1",
+    ),
+    Fault(
+        "B54", "dK with the scale twice", "mathematics", "c**2 dS^T Q", "c dS^T Q", scaled_twice(K), look=_C, blind="scale = 1"
+    ),
+    Fault("B55", "dQ with the scale twice", "mathematics", "c**2 dS K", "c dS K", scaled_twice(Q), look=_C, blind="scale = 1"),
+    Fault(
+        "B56", "dQ and dK with the scale twice", "mathematics", "c**2 dS K, c**2 dS^T Q", "c dS K, c dS^T Q",
+        scaled_twice(Q + K), look=_C, blind="scale = 1",
     ),
     Fault(
         "B03", "a factor ln 2 or log2(e) too many in dQ or dK", "mathematics", "dQ*log2(e)", "dQ", logarithms,

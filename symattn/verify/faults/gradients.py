@@ -113,18 +113,21 @@ def _without_scale(s: Situation) -> dict[str, float]:
 
 def _scale_twice(s: Situation) -> dict[str, float]:
     found = _without_scale(s)
-    return {"twice": 1 / f} if (f := found.get("")) else {}
+    return {"": 1 / f} if (f := found.get("")) else {}
 
 
 def unscaled(names: tuple[str, ...]) -> Rewrite:
-    """Gradients without the scale, or with it twice."""
+    """Gradients without the scale."""
+    return _with_gradient(scaled(names, _without_scale))
 
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        if s.has_gradient:
-            yield from scaled(names, _without_scale)(s)
-            yield from scaled(names, _scale_twice)(s)
 
-    return rewrite
+def scaled_twice(names: tuple[str, ...]) -> Rewrite:
+    """Gradients with the scale twice."""
+    return _with_gradient(scaled(names, _scale_twice))
+
+
+def _with_gradient(rewrite: Rewrite) -> Rewrite:
+    return lambda s: rewrite(s) if s.has_gradient else iter(())
 
 
 def logarithms(s: Situation) -> Iterator[Alternative]:

@@ -15,6 +15,8 @@ from symattn.verify.faults.structure import fresh, reading, softmax_of, with_exp
 
 D = size("d")
 Rewrite = Callable[[Situation], Iterator[Alternative]]
+FITTED = "F166"
+"""The row whose factor a diagnosis fits: it has no alternative of its own."""
 
 
 def rescaled(s: Situation, scale: sp.Expr, label: str = "") -> Iterator[Alternative]:
@@ -34,7 +36,8 @@ def same_number(a: sp.Expr, b: sp.Expr) -> bool:
     return not difference.free_symbols and bool(abs(difference.evalf(20)) < sp.Float("1e-12"))
 
 
-def _own(s: Situation) -> sp.Expr:
+def scale_of(s: Situation) -> sp.Expr:
+    """The scale of the definition; 1 where it has none."""
     return s.program["scale"].expr if "scale" in s.program else sp.Integer(1)
 
 
@@ -60,7 +63,7 @@ def _padded(s: Situation) -> Iterator[Alternative]:
 def _factors(factors: dict[str, sp.Expr]) -> Rewrite:
     def rewrite(s: Situation) -> Iterator[Alternative]:
         for label, f in factors.items():
-            yield from rescaled(s, _own(s) * f, label)
+            yield from rescaled(s, scale_of(s) * f, label)
 
     return rewrite
 
@@ -188,12 +191,12 @@ ROWS = (
         convention="scale",
     ),
     Fault(
-        "F61", "the scale is applied twice", "mathematics", "q.k*scale**2", "q.k*scale", _to(lambda s: _own(s) ** 2),
+        "F61", "the scale is applied twice", "mathematics", "q.k*scale**2", "q.k*scale", _to(lambda s: scale_of(s) ** 2),
         look="a scale folded into q and applied to the scores again", blind="scale = 1",
     ),
     Fault(
         "F62", "the root of the scale is applied (to one of q and k only)", "mathematics", "q.k*sqrt(scale)", "q.k*scale",
-        _to(lambda s: sp.sqrt(_own(s))), look="d**-0.25 on one operand", blind="scale = 1",
+        _to(lambda s: sp.sqrt(scale_of(s))), look="d**-0.25 on one operand", blind="scale = 1",
     ),
     Fault(
         "F10", "the scale is applied after the softmax", "mathematics", "softmax(q.k)*scale", "softmax(q.k*scale)",
@@ -210,6 +213,11 @@ ROWS = (
         "F12", "the factor mscale**2 of YaRN is missing", "convention", "c", "c*(0.1*mscale*ln(f) + 1)**2",
         _factors({f"1/{x}": 1 / sp.Rational(x) for x in ("1.5896", "1.8739")}), threads=("mobius#548",),
         look="the scale of a model with extended context", blind="f = 1", convention="scale",
+    ),
+    Fault(
+        FITTED, "the scores are multiplied by a constant, which is fitted to the outputs", "mathematics", "f*scale*q.k",
+        "scale*q.k", lambda s: iter(()), look="constants that are folded into the scale: log2(e), a temperature, a width",
+        shows="where no other row explains the outputs", blind="f = 1 within the bounds",
     ),
     Fault(
         "F63", "exponentials to base 2 without log2(e)", "mathematics", "2**(s - m)", "exp(s - m)", _base_two(sp.log(2)),
