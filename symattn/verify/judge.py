@@ -18,6 +18,7 @@ from symattn.intake import Array, to_numpy
 from symattn.tensors import implied, laid_out
 from symattn.verify.diagnosis.diagnose import diagnose
 from symattn.verify.diagnosis.finding import Finding
+from symattn.verify.diagnosis.undeclared import excused
 from symattn.verify.faults.fault import Situation
 from symattn.verify.files import read_tensors
 from symattn.verify.further import strength
@@ -152,6 +153,10 @@ def verify(
         raise DefinitionError(f"{subject.name} does not compute this definition: {refused[0].partition(': ')[2]}")
     if refused:
         warnings.append(f"not judged on {'; '.join(refused)}")
+    again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
+    found = diagnose(seen, again)
+    if declared is None and subject.assumed:
+        cases, seen, found = excused(cases, seen, found)
     warnings += remarks(cases, definition, backward=backward)
     if declared is None and subject.assumed and worst_of(c.verdict for c in cases) == "fail":
         name = cases[0].arithmetic["name"]
@@ -162,11 +167,10 @@ def verify(
     options |= {"skip": choice.skip, "max_len": max_len, "require": require, "seed": seed, "layout": layout}
     options |= {"inputs": inputs if isinstance(inputs, str) else None}
     replay = f"{definition!r}.verify({subject.name!r}, {', '.join(f'{k}={v!r}' for k, v in options.items() if v)})"
-    again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
     dtype = str(seen[0].situation.dtype)
     shown = strength(seen, wanted, dtype, seed, progress=progress) if guard else None
     properties = properties_of(subject, seen)
-    return _report(subject.name, cases, warnings, replay, started, diagnose(seen, again), shown, properties, seen)
+    return _report(subject.name, cases, warnings, replay, started, found, shown, properties, seen)
 
 
 def _again(
@@ -236,10 +240,13 @@ def verify_recorded(
         except (ShapeError, KernelError) as error:
             raise FileFormatError(f"{name}: {error}") from error
         warnings += [f"{name} holds {k!r}, which is not judged" for k in sorted(set(part) - set(inputs) - set(outputs))]
+    found = diagnose(seen)
+    if declaration(arithmetic) is None:
+        cases, seen, found = excused(cases, seen, found)
     warnings += remarks(cases, definition, backward=True)
     replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"
     shown = strength(seen, wanted, cases[0].dtype, 0, progress=progress) if guard else None
-    return _report(name, cases, warnings, replay, started, diagnose(seen), shown, seen=seen)
+    return _report(name, cases, warnings, replay, started, found, shown, seen=seen)
 
 
 def _recorded(tensors: Tensors, definition: Definition, name: str) -> tuple[Definition, Tensors, Tensors]:
