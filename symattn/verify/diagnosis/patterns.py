@@ -21,6 +21,10 @@ FACTORS = {
 }  # fmt: skip
 SAME_TO = 1e-3
 """Relative spread below which a ratio counts as constant, beyond what the bounds leave open."""
+FEWEST = 3
+"""Elements, and rows, out of bounds from which on they can show that they have something in common."""
+LEFT = 0.25
+"""What a factor or a shift may leave of the deviation; more than that and no factor is as good an explanation."""
 
 
 def axes_of(name: str, ndim: int) -> str:
@@ -111,7 +115,7 @@ def tensor_pattern(name: str, kernel: Array, base: Prediction, o: Observed) -> I
         yield f"{what} of {kernel.size} elements, {place(name, ~np.isfinite(k) & bad)}"
     yield f"wrong {place(name, bad)}{_known_place(name, bad, o)}"
     usable = bad & np.isfinite(k) & np.isfinite(base.value)
-    if not usable.any():
+    if usable.sum() < FEWEST:
         return
     factor = constant_ratio(k, base, usable)
     if factor is not None and factor != 1:
@@ -124,7 +128,7 @@ def tensor_pattern(name: str, kernel: Array, base: Prediction, o: Observed) -> I
     shift = _constant(k - base.value, base.reach, usable)
     if shift is not None:
         yield f"off by the constant {shift:.5g}"
-    if name == "lse" and not factor:
+    elif name == "lse" and not factor:
         error = float(np.mean((k - base.value)[usable]))
         yield f"its mean error is {error:.4g}"
 
@@ -139,20 +143,28 @@ def constant_ratio(k: Array, base: Prediction, usable: Array) -> float | None:
         factor = float(np.sum(k[large] * np.sign(base.value[large])) / np.sum(weights))
         off = np.abs(k - factor * base.value)
         slack = (1 + abs(factor)) * base.reach + SAME_TO * abs(factor) * np.abs(base.value)
-    return factor if bool((off <= slack)[usable].all()) else None
+    fits = bool((off <= slack)[usable].all()) and _explains(off[usable], (k - base.value)[usable])
+    return factor if fits else None
+
+
+def _explains(rest: Array, error: Array) -> bool:
+    """Whether little is left of the deviations, so that it is no accident of wide bounds."""
+    with np.errstate(all="ignore"):
+        return bool(np.sum(np.abs(rest)) <= LEFT * np.sum(np.abs(error)))
 
 
 def _constant_along_rows(k: Array, base: Prediction, usable: Array) -> bool:
     """Whether k / value is the same for all channels of every row that is wrong, where there are several."""
     rows = [at for at in np.ndindex(k.shape[:-1]) if usable[at].sum() > 1]
-    if not rows or k.shape[-1] < 2:
+    if len(rows) < FEWEST or k.shape[-1] < 2:
         return False
     return all(constant_ratio(k[at], Prediction(base.value[at], base.reach[at]), np.isfinite(k[at])) is not None for at in rows)
 
 
 def _constant(error: Array, reach: Array, usable: Array) -> float | None:
     middle = float(np.mean(error[usable]))
-    return middle if middle and bool((np.abs(error - middle) <= reach + SAME_TO * abs(middle))[usable].all()) else None
+    fits = bool((np.abs(error - middle) <= reach + SAME_TO * abs(middle))[usable].all())
+    return middle if middle and fits and _explains((error - middle)[usable], error[usable]) else None
 
 
 def _known_place(name: str, bad: Array, o: Observed) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from symattn.verify.diagnosis.explaining import explained
-from symattn.verify.diagnosis.patterns import constant_ratio, place, ranges, signature
+from symattn.verify.diagnosis.patterns import constant_ratio, place, ranges, signature, tensor_pattern
 from symattn.verify.diagnosis.shrink import smallest_failing
 from symattn.verify.faults.fault import Prediction
 from symattn.verify.inputs import Shape
@@ -69,3 +69,37 @@ def test_a_row_factor_shows():
 
     (o,) = seen(kernel("mask after softmax"), {"causal": "bottom-right"}, ("normal",))
     assert any("one factor per row" in line for line in patterns(o))
+
+
+def said(name, kernel, value, reach):
+    (o,) = seen(KERNEL, {}, ("normal",))
+    return " / ".join(tensor_pattern(name, kernel, Prediction(value, np.full(value.shape, reach)), o))
+
+
+KERNEL = kernel()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_or_two_elements_have_no_pattern_but_their_place(count):
+    value = np.random.default_rng(0).normal(size=(1, 2, 4, 5))
+    wrong = value.copy()
+    wrong[0, 0, 1, :count] += 0.5
+    text = said("out", wrong, value, 0.1)
+    assert "off by" not in text and "wrong head 0 of 2, row 1 of 4" in text
+    assert "mean" not in said("lse", value[..., 0] + 0.5 * (value[..., 0] == value[0, 0, 0, 0]), value[..., 0], 0.1)
+
+
+def test_deviations_of_the_size_of_the_bound_are_no_factor():
+    r = np.random.default_rng(1)
+    value = r.normal(size=(1, 2, 40, 8)) + 3
+    noise = 0.102 * r.choice([-1, 1], size=value.shape)
+    assert "off by" not in said("out", value + noise, value, 0.1)
+
+
+def test_a_factor_a_shift_and_factors_of_rows_are_told():
+    r = np.random.default_rng(2)
+    value = r.normal(size=(1, 2, 6, 8))
+    assert "off by the constant factor 1/2" in said("out", value / 2, value, 1e-6)
+    assert "off by the constant 0.25" in said("out", value + 0.25, value, 1e-6)
+    factors = r.uniform(1.1, 2, size=(1, 2, 6, 1))
+    assert "one factor per row" in said("out", value * factors, value, 1e-6)
