@@ -87,12 +87,34 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             "as attention_kernel",
             pytrace=False,
         )
-    rows = [row for k in kernels for row in _rows(k, dict(given), len(kernels) > 1)]
+    try:
+        _refuse_unknown(given)
+        rows = [row for k in kernels for row in _rows(k, dict(given), len(kernels) > 1)]
+    except Exception as error:
+        from symattn.errors import SymattnError
+
+        if not isinstance(error, SymattnError):
+            raise
+        said = " ".join(str(error).split())
+        pytest.fail(f"{metafunc.definition.nodeid}: the marker attention: {said}", pytrace=False)
     metafunc.parametrize("attention_kernel", [r for r, _ in rows], ids=[i for _, i in rows], indirect=True)
 
 
 def _named(config: pytest.Config) -> list[str]:
     return list(config.getoption("--attention-kernel") or config.getini("attention_kernel"))
+
+
+def _refuse_unknown(given: dict[str, Any]) -> None:
+    """Refuse a keyword that is neither a field of the definition nor one of the run."""
+    from dataclasses import fields
+
+    from symattn import Attention
+    from symattn.errors import UnknownNameError, nearest
+
+    known = {f.name for f in fields(Attention)} | _RUN | {"kernel", "dtypes", "strict"}
+    for name in given:
+        if name not in known:
+            raise UnknownNameError(f"no keyword {name!r}. {nearest(name, known)}")
 
 
 def _rows(kernel: Any, given: dict[str, Any], several: bool) -> Iterator[tuple[AttentionKernel, str]]:

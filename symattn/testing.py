@@ -80,14 +80,14 @@ def assert_attention(
     >>> assert_attention(np.array([[3.1]]), q, np.zeros((2, 2)), np.array([[2.0], [4.0]]), atol=0.01)
     Traceback (most recent call last):
     ...
-    AssertionError:
-    Not the attention of query, key, value to rtol=0, atol=0.01
+    AssertionError: Not the attention of query, key, value to rtol=0, atol=0.01
     out: mismatched elements: 1 / 1 (100%)
     Worst at index (0, 0):
       ACTUAL: 3.1000000000000000888
       EXACT:  3
     Error 0.1 = 2.25e+14 ulp, 10 times the allowed 0.01
     """
+    __tracebackhide__ = True  # pytest then shows the line of the test
     actuals = _named(actual)
     arrays = {"query": query, "key": key, "value": value, "grad_out": grad_out, "grad_lse": grad_lse}
     definition, tensors = _split(attention, given)
@@ -146,6 +146,7 @@ def _split(attention: Definition | None, given: Mapping[str, Any]) -> tuple[Defi
 
 
 def _check_shapes(found: Mapping[str, Array], ref: Reference) -> None:
+    __tracebackhide__ = True
     b, h, n, _ = ref.call.query.shape
     want = {"out": (b, h, n, ref.call.value.shape[3]), "lse": (b, h, n)}
     want |= {f"grad_{k}": a.shape for k, a in ref.call.fields.items() if not k.startswith("grad_")}
@@ -153,7 +154,7 @@ def _check_shapes(found: Mapping[str, Array], ref: Reference) -> None:
         if name not in want:
             raise UnknownNameError(f"{name!r} is nothing that attention gives; known here are {', '.join(want)}")
         if a.shape != want[name]:
-            raise AssertionError(f"\n{name}: shapes differ\n  ACTUAL: {a.shape}\n  EXACT:  {want[name]}")
+            raise AssertionError(f"{name}: shapes differ\n  ACTUAL: {a.shape}\n  EXACT:  {want[name]}")
 
 
 def _rule(
@@ -173,6 +174,7 @@ def _rule(
 
 
 def _raise_for(reports: list[TensorReport], rule: Arithmetic | Tolerance, batched: bool, err_msg: str) -> None:
+    __tracebackhide__ = True
     failing = [t for t in reports if t.verdict == "fail"]
     open_ones = [t.name for t in reports if t.verdict == "inconclusive"]
     if not failing and not open_ones:
@@ -180,7 +182,7 @@ def _raise_for(reports: list[TensorReport], rule: Arithmetic | Tolerance, batche
     if not failing:
         raise UndecidedError(f"{', '.join(open_ones)}: the error equals the bound as far as any precision tells")
     what = f"within the bound of {rule.describe()}" if isinstance(rule, Arithmetic) else _tolerance(rule)
-    lines = ["", *([err_msg] if err_msg else []), f"Not the attention of query, key, value {what}"]
+    lines = [*([err_msg] if err_msg else []), f"Not the attention of query, key, value {what}"]
     for t in failing:
         lines += _message(t.name, t.comparison, batched) if t.comparison.failing else []
         lines += t.replayed.lines(t.name) if t.replayed and t.replayed.failing else []

@@ -131,6 +131,7 @@ def test_kernels_of_the_configuration(pytester):
         ("@pytest.mark.attention(causal='top-left')", "no kernel: name one in the marker, by --attention-kernel"),
         ("@pytest.mark.attention('numpy:flash')", "takes keywords only"),
         ("@pytest.mark.attention(kernel='numpy:flash', cusal='top-left')", "Did you mean 'causal'"),
+        ("@pytest.mark.attention(kernel='numpy:flash', backwrd=True)", "no keyword 'backwrd'. Did you mean 'backward'"),
         ("@pytest.mark.attention(kernel='numpy:flash', only='nrmal')", "Did you mean 'normal'"),
         ("@pytest.mark.attention(kernel='numpy:flash', dtypes=['bf61'])", "bf16"),
     ],
@@ -140,3 +141,24 @@ def test_what_a_marker_cannot_say(pytester, mark, said):
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--strict-markers")
     assert said in " ".join(result.stdout.str().split()) and result.ret != 0
     assert result.parseoutcomes().get("errors") == 1 and "passed" not in result.parseoutcomes()
+    assert "Traceback" not in result.stdout.str() and "_symattn_pytestplugin.py" not in result.stdout.str()
+    named = [line for line in result.stdout.str().splitlines() if "test_it: " in line or "::test_it:" in line]
+    assert len(named) == 1 and "Error" not in named[0]
+
+
+def test_a_failing_assertion_shows_the_test_and_says_what_in_the_summary(pytester):
+    pytester.makepyfile(
+        test_it=TESTS.partition("def leaking")[0]
+        + """
+from symattn import assert_attention
+
+def test_arrays():
+    x = np.ones((2, 1))
+    assert_attention(x + 1, x, x, x)
+"""
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    text = result.stdout.str()
+    assert "symattn/testing.py" not in text and "assert_attention(x + 1, x, x, x)" in text
+    summary = next(line for line in text.splitlines() if line.startswith("FAILED"))
+    assert "AssertionError: Not the" in summary

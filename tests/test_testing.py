@@ -57,7 +57,7 @@ def test_the_message():
     with pytest.raises(AssertionError) as caught:
         assert_attention(wrong, *qkv, err_msg="my kernel")
     text = str(caught.value)
-    assert "my kernel" in text and "flash-bf16" in text
+    assert text.startswith("my kernel\nNot the attention") and "flash-bf16" in text
     assert "out: mismatched elements: 1 / 144 (0.694%)" in text
     assert "Worst at index (1, 2, 0, 3)" in text
     kernel, exact = (re.search(rf"{w}:\s+(\S+)", text)[1] for w in ("ACTUAL", "EXACT"))
@@ -165,3 +165,11 @@ def test_bad_calls(change, error, text):
     call = {"actual": actual["out"], "query": q, "key": k, "value": v, **change(actual, f)}
     with pytest.raises(error, match=text):
         assert_attention(call.pop("actual"), call.pop("query"), call.pop("key"), call.pop("value"), **call)
+
+
+def test_an_infinity_in_the_place_of_a_number_is_said_to_be_infinitely_wrong():
+    actual, qkv, _ = case()
+    actual["out"][0, 0, 0, 0] = -np.inf
+    with pytest.raises(AssertionError, match=r"^Not the attention") as caught:
+        assert_attention(actual["out"], *qkv)
+    assert "ACTUAL: -inf" in str(caught.value) and "Error inf = inf ulp, inf times the allowed" in str(caught.value)
