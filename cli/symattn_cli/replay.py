@@ -57,6 +57,11 @@ def command_line(path: str) -> list[str]:
 
     from symattn.errors import FileFormatError
 
+    if Path(path).suffix in (".npz", ".safetensors") and Path(path).is_file():
+        raise FileFormatError(
+            f"{path} holds tensors, as --save writes them, and --replay takes a report (--format json -o FILE.json); "
+            "--inputs runs a kernel on these tensors, --recorded judges the results among them"
+        )
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -14,8 +14,12 @@ def command(
     definition: DefinitionFlags,
     shape: Annotated[str, typer.Option("--shape", metavar="B,H,HKV,N,M,D[,DV]", help="Sizes of the inputs.")],
     arithmetic: Annotated[
-        str, typer.Option("--arithmetic", metavar="NAME|FILE.toml", help="How the kernel computes: a preset or a TOML table.")
-    ],
+        str | None,
+        typer.Option("--arithmetic", metavar="NAME|FILE.toml", help="How the kernel computes: a preset or a TOML table."),
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", metavar="FORMAT", help="In place of --arithmetic: a tiled kernel of this format.")
+    ] = None,
     max_query: Annotated[
         str | None, typer.Option("--max-query", metavar="X", help="Greatest |query| of the bounded error.")
     ] = None,
@@ -35,6 +39,10 @@ def command(
     """
     if format not in ("text", "json"):
         raise typer.BadParameter(f"text or json, got {format!r}", param_hint="--format")
+    if (arithmetic is None) == (dtype is None):
+        said = "give one of --arithmetic and --dtype" + ("" if dtype is None else ", not both")
+        raise typer.BadParameter(said, param_hint="--arithmetic")
+    from symattn.arithmetic import default_for
     from symattn.errors import DefinitionError
     from symattn.verify.tolerance.pairs import tolerances
     from symattn_cli.options import definition_from
@@ -46,5 +54,6 @@ def command(
         if not equals or not name.strip() or name.strip() in magnitudes:
             raise DefinitionError(f"--max takes FIELD=X, each field once, got {text!r}")
         magnitudes[name.strip()] = value.strip()
-    found = tolerances(definition_from(definition), shape, arithmetic, magnitudes=magnitudes, law=law, seed=seed)
+    declared = arithmetic if dtype is None else default_for(dtype)
+    found = tolerances(definition_from(definition), shape, declared, magnitudes=magnitudes, law=law, seed=seed)
     typer.echo(found.to_json() if format == "json" else found.to_text())

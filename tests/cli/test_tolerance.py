@@ -58,3 +58,15 @@ def test_a_law_and_a_file(tmp_path):
 def test_what_is_refused(words, code, message):
     got, out = run(*words)
     assert got == code and message in out, out
+
+
+def test_a_dtype_stands_for_its_tiled_kernel():
+    assert run("--dtype", "bfloat16") == run("--arithmetic", "flash-bf16")
+    code, out = run("--dtype", "bf61")
+    assert code == 2 and "bf16" in out
+
+
+@pytest.mark.parametrize("words, said", [([], "give one of"), (["--dtype", "float32", "--arithmetic", "flash-fp32"], "not both")])
+def test_either_a_dtype_or_an_arithmetic(words, said):
+    code, out = run(*words)
+    assert code == 2 and said in out

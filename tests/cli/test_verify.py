@@ -335,3 +335,11 @@ def test_strict_says_why_it_fails_and_no_guard_leaves_that_out(run, monkeypatch)
     assert found.exit_code == 1 and "pass, but --strict: 1 known fault could not show on these inputs" in found.stdout
     left_out = run(*small, "--no-guard")
     assert left_out.exit_code == 0 and "was not asked (--no-guard)" in left_out.stdout and "tells apart" not in left_out.stdout
+
+
+def test_what_was_saved_is_no_report_to_replay(run, tmp_path):
+    np.savez(tmp_path / "s1.npz", query=np.zeros(1))
+    found = run("--replay", "s1.npz")
+    assert found.exit_code != 0
+    said = str(found.exception) + found.output
+    assert "holds tensors, as --save writes them" in said and "--inputs" in said
