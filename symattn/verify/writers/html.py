@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any
 
 from symattn.verify.axiswords import axes_of
+from symattn.verify.properties.finding import NOT_APPLICABLE
 from symattn.verify.report import CaseReport, Report, TensorReport, short
 from symattn.verify.writers import picture, words
 
@@ -54,10 +55,11 @@ def page(report: Report, *, strict: bool = False) -> str:
         _diagnosis(report),
         _list("Warnings", map(str, report.warnings), "warnings"),
         _strength(report, strict),
-        *(_section(key, value) for key, value in words.sections(report).items()),
+        *(_section(key, value) for key, value in words.sections(report).items() if key != "properties"),
         _summary(report, strict),
         _legend() if any(t.evidence is not None for c in report.cases for t in c.tensors) else "",
         *(_case(k, c, report, strict) for k, c in enumerate(report.cases)),
+        _properties(report),
         _list("Not run", report.skipped, "skipped"),
     ]
     head = (
@@ -124,6 +126,27 @@ def _strength(report: Report, strict: bool) -> str:
 
 def _section(key: str, value: Any) -> str:
     return f"<section><h2>{_text(key.replace('_', ' ').capitalize())}</h2>{_nested(value)}</section>"
+
+
+def _properties(report: Report) -> str:
+    """A line for each property that could be tried, and how many could not."""
+    tried = [p for p in report.properties if p.verdict != NOT_APPLICABLE]
+    left_out = len(report.properties) - len(tried)
+    if not report.properties:
+        return ""
+    names = ("property", "verdict", "case", "what was found", "of bound")
+    rows = [
+        (
+            _text(p.name),
+            _badge(p.verdict) + ("" if p.counts else " not counted"),
+            _text(p.case),
+            _text(f"{p.title}: {p.reason}" if p.reason else p.title),
+            "" if p.share is None else f"{p.share:.3g}",
+        )
+        for p in tried
+    ]
+    said = f"<p>{left_out} more do not apply to this kernel or definition.</p>" if left_out else ""
+    return f"<section><h2>Properties</h2>{_table(names, rows, 'properties') if rows else ''}{said}</section>"
 
 
 def _nested(value: Any) -> str:

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from symattn.verify.properties.finding import NOT_APPLICABLE, PropertyReport
 from symattn.verify.writers import document, picture
 from symattn.verify.writers.html import FEW, POLICY
 from tests.verify.writers.reports import HOSTILE, case, each, evidence, hostile, report, tensor
@@ -132,3 +133,18 @@ def test_pictures_are_png_files_of_the_cells():
     lines = zlib.decompress(chunks[b"IDAT"])
     pixels = [list(lines[5 * k + 1 : 5 * k + 5]) for k in range(3)]
     assert pixels == [[0, 0, 0, 0], [0, 0, 8, 0], [0, 0, 0, 0]] and len(chunks[b"PLTE"]) == 3 * len(picture.CLASSES)
+
+
+def test_properties_come_after_the_cases_and_those_that_do_not_apply_are_counted():
+    found = (
+        PropertyReport("hull", "O lies in the hull of V", "fail", "O[0,0,0,0] is above it", "normal", 2.5),
+        PropertyReport("twice", "the same twice", "suspect", counts=False),
+        PropertyReport("buffer", "the buffer out=", NOT_APPLICABLE, "takes none"),
+        PropertyReport("split", "keys in two halves", NOT_APPLICABLE, "gives no lse"),
+    )
+    text = document(report(case(tensor()), properties=found), "html")
+    assert 0 < text.index('id="case-0"') < text.index("<h2>Properties</h2>") and text.count("<h2>Properties</h2>") == 1
+    words = Page(text).text
+    assert "O lies in the hull of V: O[0,0,0,0] is above it" in words and "2 more do not apply" in words
+    assert "buffer out=" not in words and "gives no lse" not in words and "not counted" in words
+    assert "<h2>Properties</h2>" not in document(report(case(tensor())), "html")
