@@ -25,7 +25,7 @@ def scores(q: Array, k: Array, s: Setting, machine: Machine, keys: slice) -> tup
     """Scores of a tile before masking, and the derivative of the softcap."""
     rows = q.shape[:3]
     with np.errstate(all="ignore"):
-        z = machine("score", machine("raw", q @ k[:, :, keys].swapaxes(-1, -2)) * s.scale)
+        z = machine("score", machine("raw", _products(q, k[:, :, keys], machine)) * s.scale)
         slope = np.ones((), np.float64)
         if s.softcap is not None:
             t = np.tanh(z / s.softcap)
@@ -35,6 +35,17 @@ def scores(q: Array, k: Array, s: Setting, machine: Machine, keys: slice) -> tup
         if s.add is not None:
             z = z + part(s.add.astype(np.float64), keys, rows)
     return z, slope
+
+
+def _products(q: Array, k: Array, machine: Machine) -> Array:
+    """``q @ k^T``, after every channel as the machine holds it."""
+    if "dot" not in machine.rounded:
+        return np.asarray(q @ k.swapaxes(-1, -2))
+    total = np.zeros((*q.shape[:3], k.shape[2]))
+    for c in range(q.shape[3]):
+        term = q[..., c, None] * k[..., None, :, c]
+        total = machine("dot", total + (machine("dot_term", term) if "dot_term" in machine.rounded else term))
+    return total
 
 
 def product(weights: Array, x: Array, *, multiplies: bool) -> Array:

@@ -16,12 +16,13 @@ from symattn.formats import Format
 from symattn.intake import Array
 
 STEPS = (
-    *("raw", "score", "exp", "rescale", "sum", "weight", "term", "partial", "out", "lse"),
+    *("dot", "dot_term", "raw", "score", "exp", "rescale", "sum", "weight", "term", "partial", "out", "lse"),
     *("saved_lse", "delta", "recomputed", "grad_weight", "grad_query", "grad_key", "sink_terms"),
 )
-"""Steps that can be rounded: q.k, the scaled score, exponentials of scores, factors of rescaling, the running sum, the weight
-that meets V, the output after every key and after every tile, the results; in the backward the LSE and D as read, recomputed
-scores, dP, dQ after every tile of keys, dK and dV after every tile of queries, the terms of dSink."""
+"""Steps that can be rounded: the sum of q.k after every channel and its terms; q.k, the scaled score, exponentials of scores,
+factors of rescaling, the running sum, the weight that meets V, the output after every key and after every tile, the results;
+in the backward the LSE and D as read, recomputed scores, dP, dQ after every tile of keys, dK and dV after every tile of
+queries, the terms of dSink."""
 
 
 @dataclass(frozen=True)

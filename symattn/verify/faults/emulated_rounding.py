@@ -49,6 +49,13 @@ def _accumulator(s: Situation) -> Iterator[tuple[str, Machine]]:
         yield f"{label}, once a tile", machine
 
 
+def _dot(s: Situation) -> Iterator[tuple[str, Machine]]:
+    """Sums of q.k rounded after every channel, the products exact or rounded too."""
+    for f in narrower(s, s.arithmetic.accumulate, SIXTEEN):
+        yield f, plain(s, rounded=_weights(s) | {"dot": f})
+        yield f"{f}, products too", plain(s, rounded=_weights(s) | {"dot": f, "dot_term": f})
+
+
 def _exponentials(s: Situation) -> Iterator[tuple[str, Machine]]:
     """Exponentials of scores, and those of rescaling too."""
     yield from in_tiles("exp", lambda s: s.arithmetic.aux)(s)
@@ -91,6 +98,17 @@ ROWS = (
         shows="16-bit kernels on long rows: bfloat16 from 512 keys, float16 from 4096",
         blind="short rows; values of both signs",
         rewrite=in_forward(_accumulator),
+    ),
+    Fault(
+        "F169",
+        "scores accumulated in 16 bits",
+        "arithmetic",
+        wrong="RN16 of q.k after each channel",
+        right="float32",
+        look="the format of the accumulator of Q K^T",
+        shows="16-bit kernels whose sums have many channels or large scores",
+        blind="q.k that are numbers of the format all the way",
+        rewrite=in_forward(_dot),
     ),
     Fault(
         "F140",

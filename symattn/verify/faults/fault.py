@@ -129,6 +129,8 @@ class Fault:
         The key of :meth:`symattn.definition.Definition.conventions` that it is another choice of; "" where it is of none.
     rewrite
         What it means on a situation.
+    spelled
+        ``wrong`` and ``right`` of another definition, where the formulas depend on it; None where they do not.
     """
 
     id: str
@@ -142,6 +144,12 @@ class Fault:
     shows: str = "any dtype and algorithm"
     blind: str = ""
     convention: str = ""
+    spelled: Callable[[Situation], tuple[str, str] | None] | None = None
+
+    def formulas(self, situation: Situation) -> tuple[str, str]:
+        """What is wrong and what is right, as formulas of the definition of a situation."""
+        own = None if self.spelled is None else self.spelled(situation)
+        return own or (self.wrong, self.right)
 
     @property
     def backward_only(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from symattn.indexed import all_reads, conjuncts, name_of, size, tensor
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Fault, Situation
 from symattn.verify.faults.heads import places, starts_from_qkv
+from symattn.verify.faults.results import in_empty_rows
 from symattn.verify.faults.structure import (
     I,
     J,
@@ -125,18 +127,17 @@ def _zero_scores(s: Situation) -> Iterator[Alternative]:
 
 
 def _padding(s: Situation) -> Iterator[Alternative]:
-    """Keys of zeros behind the last one: each adds exp(0 - m) to the normaliser of the rows that see it."""
+    """Keys of zeros behind the last one: each adds exp(0 - m) to the normaliser of every row."""
     found = softmax_of(s.program)
     if found is None or not isinstance(found.shift, (sp.Indexed, sp.Symbol)) or s.definition.key_lengths:
         return
-    if any(causal_like(c) for c in conjuncts(pairs_condition(s.program))):
-        return
     m, divisor = s.sizes.get("M", 0), s.program[found.divisor]
-    for count in (1, 2, 3):
-        yield Alternative(f"{count} key{'s' * (count > 1)}", program=_padded(s.program, divisor, found, count))
-    for tile in (4, 8, *TILES):
-        if m % tile:
-            yield Alternative(f"tile {tile}", program=_padded(s.program, divisor, found, -m % tile))
+    masked = any(causal_like(c) for c in conjuncts(pairs_condition(s.program)))
+    for label, count in (*((f"{k} key{'s' * (k > 1)}", k) for k in (1, 2, 3)), *((f"tile {t}", -m % t) for t in (4, 8, *TILES))):
+        if count:
+            after = in_empty_rows(lambda _, count=count: np.asarray(math.log(count)))
+            said = label + ", appended behind the mask" * masked
+            yield Alternative(said, program=_padded(s.program, divisor, found, count), after=after)
 
 
 def _padded(program: Program, divisor: Statement, found: Softmax, count: int) -> Program:
@@ -240,7 +241,8 @@ ROWS = (
     Fault(
         "F33", "zero-padded keys are not masked: each adds exp(0 - m) to the normaliser", "mathematics",
         "sum_j exp(s - m) + n_pad*exp(-m)", "sum_j exp(s - m)", _padding, threads=("flashinfer#5090", "tt-metal#38004"),
-        look="the mask of the last tile of keys", shows="m no multiple of the tile, no causal mask",
+        look="the mask of the last tile of keys",
+        shows="m no multiple of the tile; under a causal mask where they are appended behind it",
         blind="scores far above 0",
     ),
     Fault(

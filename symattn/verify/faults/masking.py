@@ -83,6 +83,11 @@ def _windows(by: int) -> Rewrite:
     return rewrite
 
 
+def _distance(wrong: str) -> Callable[[Situation], tuple[str, str] | None]:
+    """The formulas where a window counts distances: ``i - j <= W``."""
+    return lambda s: (wrong, "i - j <= W") if s.definition.window_counts == "distance" else None
+
+
 def _right_of_window(s: Situation) -> Iterator[Alternative]:
     d = s.definition
     if d.window is None or d.window[1] is None:
@@ -258,14 +263,27 @@ ROWS = (
         "F18", "window one key too wide", "convention", "i - j <= W", "i - j < W", _windows(1),
         threads=("transformers#39408", "zml#763", "sglang#26147"), look="whether W counts the query's own position",
         shows="m > W", blind="W >= m", convention="window",
+        spelled=_distance("i - j <= W + 1"),
+    ),
+    Fault(
+        "F167", "window two keys too wide", "convention", "i - j < W + 2", "i - j < W", _windows(2),
+        look="whether W counts the query's own position, at both ends of a loop", shows="m > W + 1", blind="W >= m",
+        convention="window", spelled=_distance("i - j <= W + 2"),
     ),
     Fault(
         "F19", "window one key too narrow", "convention", "i - j < W - 1", "i - j < W", _windows(-1),
         threads=("tokenspeed#578",),
         look="whether W counts the query's own position", shows="m > W", blind="W > m", convention="window",
+        spelled=_distance("i - j <= W - 1"),
+    ),
+    Fault(
+        "F168", "window two keys too narrow", "convention", "i - j < W - 2", "i - j < W", _windows(-2),
+        look="whether W counts the query's own position, at both ends of a loop", shows="m > W", blind="W > m",
+        convention="window", spelled=_distance("i - j <= W - 2"),
     ),
     Fault(
         "F71", "the window is not applied", "convention", "all keys of the past", "i - j < W", _no_window,
+        spelled=_distance("all keys of the past"),
         threads=("transformers#29623",), look="whether the window reaches the kernel", shows="m > W", convention="window",
     ),
     Fault(

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import sympy as sp
 
-from symattn.indexed import name_of, size, tensor
+from symattn.indexed import all_reads, name_of, size, tensor
 from symattn.intake import Array
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Fault, Prediction, Predictions, Situation
-from symattn.verify.faults.results import multiplied
+from symattn.verify.faults.results import in_empty_rows, multiplied
 from symattn.verify.faults.structure import I, J, Softmax, fresh, softmax_of
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
@@ -136,6 +136,21 @@ def _sink(change: Callable[[sp.Expr, Softmax], sp.Expr]) -> Rewrite:
             yield Alternative(program=_with(s, {"E0": change(s.program["E0"].expr, found)}))
 
     return rewrite
+
+
+def _sink_unmeasured(s: Situation) -> Iterator[Alternative]:
+    """The sink added as exp(sink), the maximum that of the keys and the sink, or that of the keys."""
+    yield from _sink(lambda e, f: e.xreplace({f.shift: sp.Integer(0)}))(s)
+    found = softmax_of(s.program)
+    if found is None or not s.definition.sink or "E0" not in s.program or not isinstance(found.shift, sp.Indexed):
+        return
+    top = s.program[name_of(found.shift)]
+    keys = [x for x in all_reads(top.expr) if name_of(x) in s.program and s.program[name_of(x)].range_only]
+    if len(keys) == 1:
+        own = s.program["E0"].expr.xreplace({found.shift: sp.Integer(0)})
+        program = _with(s, {"E0": own, top.name: keys[0]})
+        after = in_empty_rows(lambda at: at.fields["sinks"].astype(np.float64)[:, None])
+        yield Alternative("the maximum is that of the keys alone", program=program, after=after)
 
 
 def _sinks_of(order: Callable[[int, int], Array]) -> Rewrite:
@@ -266,8 +281,8 @@ ROWS = (
     ),
     Fault(
         "F113", "the sink is not measured from the row maximum", "mathematics", "sum exp(s - m) + exp(sink)",
-        "sum exp(s - m) + exp(sink - m)", _sink(lambda e, f: e.xreplace({f.shift: sp.Integer(0)})),
-        look="the exponent of the sink",
+        "sum exp(s - m) + exp(sink - m)", _sink_unmeasured,
+        look="the exponent of the sink, and what enters the maximum",
         blind="m = 0", convention="sink",
     ),
     Fault(

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from symattn import formats
+from symattn.intake import Array
 from symattn.verify.faults.fault import Alternative, Prediction, Predictions, Situation
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 After = Callable[[Situation, Predictions], Predictions]
+ROUNDINGS = 8
+"""Unit roundoffs that the LSE of a row without keys may be off by."""
 
 
 def times(p: Prediction, f: float) -> Prediction:
@@ -39,6 +43,26 @@ def zeroed(names: Collection[str], at: tuple[Any, ...]) -> After:
                 value, reach = p[name].value.copy(), p[name].reach.copy()
                 value[at], reach[at] = 0.0, 0.0
                 found[name] = Prediction(value, reach)
+        return found
+
+    return after
+
+
+def in_empty_rows(lse: Callable[[Situation], Array]) -> After:
+    """Rows without keys have another LSE, broadcastable to (B, H, n), and the output 0; other rows are as they are."""
+
+    def after(s: Situation, p: Predictions) -> Predictions:
+        found, empty = dict(p), ~s.reference.call.keep.any(-1)
+        if not empty.any():
+            return p
+        if "lse" in p and p["lse"].value.shape == empty.shape:
+            level = np.broadcast_to(lse(s), empty.shape)
+            unit = ROUNDINGS * float(formats.get(s.arithmetic.lse).unit_roundoff)
+            room = unit * (1 + np.abs(level))
+            found["lse"] = Prediction(np.where(empty, level, p["lse"].value), np.where(empty, room, p["lse"].reach))
+        if "out" in p and p["out"].value.shape[:3] == empty.shape:
+            at = empty[..., None]
+            found["out"] = Prediction(np.where(at, 0.0, p["out"].value), np.where(at, 0.0, p["out"].reach))
         return found
 
     return after

@@ -89,7 +89,12 @@ def _base_two(factor: sp.Expr) -> Rewrite:
     def rewrite(s: Situation) -> Iterator[Alternative]:
         found = softmax_of(s.program)
         if found is not None and isinstance(found.score, sp.Indexed):
-            yield Alternative(program=scored(s.program, found.score, lambda x: x * factor))
+            changed = scored(s.program, found.score, lambda x: x * factor)
+            yield Alternative(program=changed)
+            other = softmax_of(changed)
+            if other is not None and other.lse is not None and isinstance(other.shift, sp.Indexed):
+                lse = with_expr({other.lse.name}, lambda x: x.expr.xreplace({other.shift: other.shift / factor}))
+                yield Alternative("the LSE with the maximum of the scores as they are", program=changed, edit=lse)
 
     return rewrite
 
