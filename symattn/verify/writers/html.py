@@ -138,7 +138,7 @@ def _properties(report: Report) -> str:
     rows = [
         (
             _text(p.name),
-            _badge(p.verdict) + ("" if p.counts else " not counted"),
+            _badge(p.verdict) + ("" if p.counts or p.verdict == "pass" else " not counted"),
             _text(p.case),
             _text(f"{p.title}: {p.reason}" if p.reason else p.title),
             "" if p.share is None else f"{p.share:.3g}",
