@@ -26,6 +26,8 @@ __all__ = ["Guard", "Hidden", "guard", "separation", "trivial", "vacuous"]
 
 WORK = 40_000_000
 """Pairs of queries and keys times width that predictions may cost altogether; inputs beyond it are left out."""
+FORMS = 200
+"""Predictions that are made to tell which forms of faults are hidden that show in another form."""
 NOTHING = 1e-6
 """A separation below which nothing moves but by the rounding of the predictions."""
 
@@ -48,6 +50,8 @@ class Hidden:
         Where that is; empty where nothing moves.
     kind
         As in the catalogue; of an ``arithmetic`` one the prediction may be as wide as what it differs by.
+    variant
+        Of a fault that shows in another form, the label of the form that does not; empty where the whole fault is hidden.
     """
 
     fault: str
@@ -57,11 +61,13 @@ class Hidden:
     case: str = ""
     tensor: str = ""
     kind: str = ""
+    variant: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of the JSON document; numbers are text."""
-        return {"fault": self.fault, "title": self.title, "blind": self.blind, "ratio": f"{self.ratio:.3g}", "case": self.case,
-                "tensor": self.tensor}  # fmt: skip
+        own = {"variant": self.variant} if self.variant else {}
+        known = {n: getattr(self, n) for n in ("fault", "title", "blind", "case", "tensor")}
+        return known | {"ratio": f"{self.ratio:.3g}"} | own
 
     @property
     def line(self) -> str:
@@ -82,11 +88,14 @@ class Guard:
         Those that the run could not have shown.
     vacuous
         The inputs on which the bound of the output is above what any weights could give.
+    partly
+        Of faults that the run could have shown, the forms that it could not have.
     """
 
     known: tuple[str, ...]
     hidden: tuple[Hidden, ...]
     vacuous: tuple[str, ...] = ()
+    partly: tuple[Hidden, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -113,7 +122,16 @@ class Guard:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Lines for the report, one for each fault that is hidden."""
-        return (*(f"this run could not show {h.line}" for h in self.hidden), *self.vacuity)
+        return (*(f"this run could not show {h.line}" for h in self.hidden), *self.partial, *self.vacuity)
+
+    @property
+    def partial(self) -> tuple[str, ...]:
+        """The line on faults of which some form is hidden: ``F49 (bfloat16, once a tile, tile 32)``."""
+        forms: dict[str, list[str]] = {}
+        for h in self.partly:
+            forms.setdefault(h.fault, []).append(h.variant)
+        named = (f"{f} ({'; '.join(x[:2])}{f'; {len(x) - 2} more' if len(x) > 2 else ''})" for f, x in forms.items())
+        return (f"some forms of faults could not show: {', '.join(named)}",) if forms else ()
 
     @property
     def objections(self) -> tuple[str, ...]:
@@ -125,7 +143,8 @@ class Guard:
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of the JSON document."""
-        return {"known": list(self.known), "hidden": [h.to_dict() for h in self.hidden], "vacuous": list(self.vacuous)}
+        return {"known": list(self.known), "hidden": [h.to_dict() for h in self.hidden],
+                "partly_hidden": [h.to_dict() for h in self.partly], "vacuous": list(self.vacuous)}
 
 
 def guard(
@@ -153,16 +172,16 @@ def guard(
     gradient = any(n.startswith("grad_") for n in judged)
     rows = [f for f in (CATALOGUE.values() if faults is None else faults) if not f.id.startswith("C")]
     ordered = sorted(seen, key=lambda o: o.work)
-    known, hidden = [], []
+    known, hidden, shown = [], [], []
     with np.errstate(all="ignore"):  # faults overflow where that is what they are about
         for fault in (f for f in rows if gradient or not f.backward_only):
             best, work = _nearest(fault, ordered, work)
             if best is None or (best.ratio < NOTHING and not _moves(fault, further(), judged)):
                 continue
             known.append(fault.id)
-            if best.ratio <= 1:
-                hidden.append(best)
-        return Guard(tuple(known), tuple(hidden), tuple(o.case for o in seen if vacuous(o)))
+            (hidden if best.ratio <= 1 else shown).append((fault, best))
+        partly = _forms([f for f, _ in shown], ordered)
+        return Guard(tuple(known), tuple(h for _, h in hidden), tuple(o.case for o in seen if vacuous(o)), partly)
 
 
 def _nearest(fault: Fault, seen: Sequence[Observed], work: int) -> tuple[Hidden | None, int]:
@@ -179,6 +198,32 @@ def _nearest(fault: Fault, seen: Sequence[Observed], work: int) -> tuple[Hidden 
             if ratio > 1:
                 return best, work
     return best, work
+
+
+def _forms(faults: Sequence[Fault], seen: Sequence[Observed], left: int = FORMS) -> tuple[Hidden, ...]:
+    """The forms of faults that show in another one, which move something and show nowhere.
+
+    Only those of emulated faults, which the sizes of tiles and the formats tell from each other. A fault of which not all forms
+    can be tried on all inputs within what is ``left`` is left out.
+    """
+    found: list[Hidden] = []
+    for fault in (f for f in faults if f.kind in ("arithmetic", "range")):
+        best: dict[str, Hidden] = {}
+        for o in seen:
+            pending = [a for a in _alternatives(fault, o.situation) if a.label and not _shows(best.get(a.label))]
+            left -= len(pending)
+            if left < 0:
+                return tuple(found)
+            for a in pending:
+                ratio, tensor = _told(o, a, fault)
+                if a.label not in best or ratio > best[a.label].ratio:
+                    best[a.label] = Hidden(fault.id, fault.title, fault.blind, ratio, o.case, tensor, fault.kind, a.label)
+        found += [h for h in best.values() if NOTHING <= h.ratio <= 1]
+    return tuple(found)
+
+
+def _shows(h: Hidden | None) -> bool:
+    return h is not None and h.ratio > 1
 
 
 def _moves(fault: Fault, situations: Sequence[Situation], judged: frozenset[str]) -> bool:

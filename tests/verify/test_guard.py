@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from symattn.definition import Definition
-from symattn.verify.judge import verify
+from symattn.verify.faults.catalogue import CATALOGUE
+from symattn.verify.guard import guard
+from symattn.verify.judge import run_case, verify
+from symattn.verify.kernels.registry import resolve
+from symattn.verify.reference import Reference
 from tests.verify.planted import kernel
 
 BOTTOM = Definition(causal="bottom-right")
@@ -87,3 +92,17 @@ def test_it_is_announced_when_it_is_worked_out_and_may_be_left_out():
     assert not any("guard" in line for line in said)
     assert report.guard is not None and said[-1].startswith("guard")
     assert verify("numpy:flash", Definition(), only="shape", shape="1,1,1,2,2,2", guard=False).guard is None
+
+
+def test_a_fault_that_shows_in_one_form_is_hidden_in_another():
+    r = np.random.default_rng(0)
+    fields = {n: r.normal(size=(1, 1, m, 4)) / 8 + (n == "value") for n, m in (("query", 2), ("key", 1024), ("value", 1024))}
+    found = []
+    ref = Reference(Definition(), {n: x.astype(ml_dtypes.bfloat16) for n, x in fields.items()})
+    run_case(resolve("numpy:flash"), ref, "own", backward=False, seen=found)
+    one = guard(found, [CATALOGUE["F49"]])
+    assert one.known == ("F49",) and one.hidden == ()
+    forms = {h.variant for h in one.partly}
+    assert "float16, tile 512, once a tile" in forms and "bfloat16 after every key" not in forms
+    assert "F49 (" in one.partial[0] and one.to_dict()["partly_hidden"][0]["variant"] in forms
+    assert one.holds and guard(found, [CATALOGUE["F05"]]).partly == ()
