@@ -15,7 +15,7 @@ from symattn.verify.diagnosis.patterns import patterns, where
 from symattn.verify.diagnosis.search import Explanation, Search, together
 from symattn.verify.diagnosis.shrink import smallest_failing
 from symattn.verify.faults.catalogue import CATALOGUE
-from symattn.verify.faults.fault import KINDS, Fault, Situation
+from symattn.verify.faults.fault import KINDS, Fault, Predictions, Situation
 from symattn.verify.faults.predict import predictions
 from symattn.verify.inputs import KINDS as INPUTS
 from symattn.verify.inputs import Shape, fields_for, fitted
@@ -29,6 +29,14 @@ SHOWN = 4
 """As many hypotheses are told apart by other inputs."""
 SEPARATING = ("2,6,3,5,9,5", "1,4,2,9,5,6", "2,6,2,7,7,8", "1,6,2,21,26,6")
 """Shapes on which hypotheses are tried that coincide on the inputs of a run."""
+
+
+SAME_TO = 1e-11
+"""To which two predictions of one formula are equal."""
+PLAIN = ("normal", "shape", "inputs")
+"""Inputs on which a place is shown first."""
+EXTREME = ("paired", "abyss", "over", "poison")
+"""Inputs on which it is shown only where no other one fails."""
 
 
 def diagnose(
@@ -82,7 +90,7 @@ def _findings(found: Sequence[Explanation], cases: Sequence[Observed]) -> Iterat
 
 def _finding(e: Explanation, cases: Sequence[Observed], coincide: Sequence[str], told: str | None) -> Finding:
     failing = [o for o in cases if o.failing]
-    shown = min(failing, key=share)
+    shown = min(failing, key=lambda o: (simplicity(o), share(o)))
     names = dict.fromkeys(DISPLAY.get(n, n) for o in cases for n in o.judged if _covers(e, n))
     explained = f"every element of {', '.join(names)} in {len(cases)} case{'s' * (len(cases) != 1)}"
     place = f"{where(shown)} of case {shown.case}"
@@ -110,6 +118,11 @@ def share(o: Observed) -> float:
     return sum(int(x.sum()) for x in bad) / max(1, sum(x.size for x in bad)) if any(x.any() for x in bad) else 2.0
 
 
+def simplicity(o: Observed) -> int:
+    """0 of ordinary inputs, 2 of extreme ones, 1 of all others: where a fault is best shown."""
+    return 0 if o.case in PLAIN else 2 if o.case in EXTREME else 1
+
+
 def _covers(e: Explanation, name: str) -> bool:
     return name not in e.open
 
@@ -134,7 +147,8 @@ def _told_apart(found: Sequence[Explanation], cases: Sequence[Observed]) -> str 
     """Which input would tell the hypotheses apart that remain."""
     base = min((o for o in cases if o.failing), key=lambda o: o.work)
     definition, dtype = base.situation.definition, formats.get(base.situation.dtype).name
-    open_ = {(a, b) for a, b in combinations(range(len(found)), 2)}
+    pairs = [(a, b) for a, b in combinations(range(len(found)), 2)]
+    open_, same = set(pairs), set(pairs)
     shown = []
     plain = definition.replace(heads=None, kv_heads=None) if definition.params == {} else definition
     for text in SEPARATING:
@@ -144,14 +158,26 @@ def _told_apart(found: Sequence[Explanation], cases: Sequence[Observed]) -> str 
         try:
             o = _asked(base, Reference(plain, fields_for(plain, shape, dtype, 0, INPUTS[0])))
             apart = {p for p in open_ if _differ(found[p[0]], found[p[1]], o)}
+            same -= {p for p in same if p in apart or not _equal(found[p[0]], found[p[1]], o)}
         except SymattnError:
             continue
         if apart:
             shown.append(f"an input of {shape} (--shape)")
             open_ -= apart
-    if not shown:
-        return "the inputs that were tried tell them apart nowhere: they may be the same here"
-    return f"{' and '.join(shown)} would tell {'them' if not open_ else 'some of them'} apart"
+    return "; ".join(_words(found, shown, open_, same))
+
+
+def _words(
+    found: Sequence[Explanation], shown: Sequence[str], open_: set[tuple[int, int]], same: set[tuple[int, int]]
+) -> Iterator[str]:
+    """What tells explanations apart, and which are one formula."""
+    same &= open_
+    if shown:
+        yield f"{' and '.join(shown)} would tell {'them' if open_ == same else 'some of them'} apart"
+    elif open_ != same:
+        yield "the inputs that were tried tell them apart nowhere: they may be the same here"
+    for a, b in sorted(same):
+        yield " and ".join(" + ".join(f.id for f in found[k].faults) for k in (a, b)) + " are the same formula here"
 
 
 def _asked(o: Observed, ref: Reference) -> Observed:
@@ -159,16 +185,33 @@ def _asked(o: Observed, ref: Reference) -> Observed:
     return Observed(o.case, Situation(ref, s.arithmetic, None, s.with_lse), {}, ())
 
 
-def _differ(a: Explanation, b: Explanation, o: Observed) -> bool:
-    """Whether two explanations predict something else on an input."""
+def _equal(a: Explanation, b: Explanation, o: Observed) -> bool:
+    """Whether two explanations predict the same numbers on an input, but for the rounding of the predictions."""
+    found = _both(a, b, o)
+    if found is None:
+        return False
+    close = (np.isclose(p.value, found[1][n].value, rtol=SAME_TO, atol=SAME_TO, equal_nan=True) for n, p in found[0].items())
+    return found[0].keys() == found[1].keys() and all(bool(x.all()) for x in close)
+
+
+def _both(a: Explanation, b: Explanation, o: Observed) -> list[Predictions] | None:
+    """What two explanations predict on an input; None where one cannot be asked there."""
     gradient = not (a.forward or b.forward)
     found = []
     for e in (a, b):
         hypotheses: tuple[Hypothesis, ...] = e.backward if gradient else e.forward
         alternative = together(hypotheses, o)
         if alternative is None:
-            return False
+            return None
         found.append(predictions(o.situation, alternative, forward=not gradient, backward=gradient, sharp=True))
+    return found
+
+
+def _differ(a: Explanation, b: Explanation, o: Observed) -> bool:
+    """Whether two explanations predict something else on an input."""
+    found = _both(a, b, o)
+    if found is None:
+        return False
     for name in found[0].keys() & found[1].keys():
         p, q = found[0][name], found[1][name]
         with np.errstate(all="ignore"):
@@ -181,7 +224,7 @@ def _differ(a: Explanation, b: Explanation, o: Observed) -> bool:
 
 def _pattern(cases: Sequence[Observed], again: Callable[[str, Shape], bool] | None) -> Finding:
     """What can be said where nothing in the catalogue explains the kernel."""
-    o = min((o for o in cases if o.failing), key=lambda o: round(2 * share(o)))
+    o = min((o for o in cases if o.failing), key=lambda o: (simplicity(o), round(2 * share(o))))
     seen = patterns(o)
     lines = ["no fault of the catalogue, and no pair that was tried, explains every element", f"  in case {o.case}:"]
     lines += [f"  {line}" for line in seen]

@@ -33,6 +33,12 @@ TILES = (16, 32, 64, 128, 256, 512)
 """Tiles of keys that kernels use."""
 
 
+def tiles_of(s: Situation) -> tuple[int, ...]:
+    """Tiles of keys that are tried: the declared one first, so that its name is the one that is told."""
+    own = () if s.arithmetic.tile is None else (s.arithmetic.tile,)
+    return tuple(dict.fromkeys((*own, *TILES)))
+
+
 def leaked(program: Program) -> tuple[sp.Basic, ...]:
     """The conditions of the weights, but for those that leave out the -inf of an additive mask."""
     return tuple(c for c in conjuncts(pairs_condition(program)) if not c.has(sp.oo, -sp.oo) and c != sp.true)
@@ -133,7 +139,8 @@ def _padding(s: Situation) -> Iterator[Alternative]:
         return
     m, divisor = s.sizes.get("M", 0), s.program[found.divisor]
     masked = any(causal_like(c) for c in conjuncts(pairs_condition(s.program)))
-    for label, count in (*((f"{k} key{'s' * (k > 1)}", k) for k in (1, 2, 3)), *((f"tile {t}", -m % t) for t in (4, 8, *TILES))):
+    few = ((f"{k} key{'s' * (k > 1)}", k) for k in (1, 2, 3))
+    for label, count in (*few, *((f"tile {t}", -m % t) for t in (*tiles_of(s), 4, 8))):
         if count:
             after = in_empty_rows(lambda _, count=count: np.asarray(math.log(count)))
             said = label + ", appended behind the mask" * masked
@@ -166,23 +173,23 @@ def limited(condition: Callable[[Situation], Iterator[tuple[str, sp.Basic]]]) ->
 
 def _whole_tiles(s: Situation) -> Iterator[tuple[str, sp.Basic]]:
     m = s.sizes["M"]
-    for tile in TILES:
+    for tile in tiles_of(s):
         if 0 < m // tile * tile < m:
             yield f"tile {tile}", sp.Lt(J, m // tile * tile)
 
 
 def _first_tile(s: Situation) -> Iterator[tuple[str, sp.Basic]]:
-    for tile in TILES:
+    for tile in tiles_of(s):
         if tile < s.sizes["M"]:
             yield f"tile {tile}, the first left out", sp.Ge(J, tile)
-    for tile in TILES:
+    for tile in tiles_of(s):
         if tile < s.sizes["M"]:
             yield f"tile {tile}, the first alone", sp.Lt(J, tile)
 
 
 def _boundary(s: Situation) -> Iterator[tuple[str, sp.Basic]]:
     """The last key of each tile left out."""
-    for tile in TILES:
+    for tile in tiles_of(s):
         if tile <= s.sizes["M"]:
             yield f"tile {tile}", sp.Ne(sp.Mod(J, tile), tile - 1)
 

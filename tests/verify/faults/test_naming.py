@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from symattn.verify.diagnosis.diagnose import diagnose
+from symattn.verify.faults.catalogue import CATALOGUE
 from tests.verify.faults.running import diagnosis, seen
 from tests.verify.planted import BACKWARD, FORWARD, kernel
 
@@ -68,7 +70,8 @@ def test_a_finding_says_formula_place_and_what_it_explains():
 def test_faults_that_coincide_are_named_together_with_what_tells_them_apart():
     found = diagnosis(kernel("scale 1/d"), {}, ("normal",))
     assert [f.fault for f in found] == [("F06",), ("F61",)]  # the scale twice is the same number, whatever the shape
-    assert "F61 explains it as well" in str(found[0])
+    assert "F61 explains it as well" in str(found[0]) and "F06 and F61 are the same formula here" in str(found[0])
+    assert "nowhere" not in str(found[0])
 
 
 @pytest.mark.slow
@@ -121,3 +124,22 @@ def test_what_nothing_explains_is_described():
 def test_what_a_run_saw_is_kept_for_a_diagnosis():
     (o,) = seen(kernel("dQ without scale"), {}, ("normal",), backward=True)
     assert o.failing == ("grad_query",) and o.situation.saved is not None and o.situation.with_lse
+
+
+def test_a_place_is_shown_on_ordinary_inputs_first():
+    failing = seen(kernel("top-left"), {"causal": "bottom-right"}, ("paired", "large", "normal"))
+    for kinds, case in (((0, 1, 2), "normal"), ((0, 1), "large"), ((0,), "paired")):
+        (found, *_) = diagnose([failing[k] for k in kinds], None, {"F13": CATALOGUE["F13"]})
+        assert found.where.endswith(f"of case {case}")
+
+
+def test_the_declared_tile_is_the_one_that_is_named():
+    def forward(query, key, value, **options):
+        m = key.shape[2] // 32 * 32 or key.shape[2]
+        return kernel()(query, key[:, :, :m], value[:, :, :m], **options)
+
+    forward.arrays = "numpy"
+    cases = seen(forward, {}, ("square",))
+    assert cases[0].situation.arithmetic.tile == 32 and cases[0].situation.sizes["M"] == 33
+    (found,) = diagnose(cases, None, {"F89": CATALOGUE["F89"]})
+    assert found.title.endswith("(tile 32)")
