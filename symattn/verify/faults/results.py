@@ -52,7 +52,10 @@ def in_empty_rows(lse: Callable[[Situation], Array]) -> After:
     """Rows without keys have another LSE, broadcastable to (B, H, n), and the output 0; other rows are as they are."""
 
     def after(s: Situation, p: Predictions) -> Predictions:
-        found, empty = dict(p), ~s.reference.call.keep.any(-1)
+        call = s.reference.call
+        if not {"query", "key"} <= set(call.sources):  # no pairs are given to be without
+            return p
+        found, empty = dict(p), ~call.keep.any(-1)
         if not empty.any():
             return p
         if "lse" in p and p["lse"].value.shape == empty.shape:
