@@ -54,6 +54,7 @@ def command(
         if not equals or not name.strip() or name.strip() in magnitudes:
             raise DefinitionError(f"--max takes FIELD=X, each field once, got {text!r}")
         magnitudes[name.strip()] = value.strip()
-    declared = arithmetic if dtype is None else default_for(dtype)
+    declared = default_for(dtype) if dtype is not None else arithmetic
+    assert declared is not None  # one of the two is asked for above
     found = tolerances(definition_from(definition), shape, declared, magnitudes=magnitudes, law=law, seed=seed)
     typer.echo(found.to_json() if format == "json" else found.to_text())

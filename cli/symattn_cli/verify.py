@@ -200,7 +200,7 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
     options = {"arithmetic": given["--arithmetic"], "keep": given["keep"]}
     chosen = {name: given["--" + name.replace("_", "-")] for name in ("shape", "only", "skip", "max_len", "require")}
     seeded = {**options, **chosen, "seed": given["--seed"] or 0}
-    guarded = {"guard": not given["--no-guard"], "progress": progress}
+    guarded: dict[str, Any] = {"guard": not given["--no-guard"], "progress": progress}
     whole_set = given["kernel"] is None and given["--recorded"] is None and not d.changed
     if given["--golden"]:
         from symattn.verify.golden.judging import verify_golden

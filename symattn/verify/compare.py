@@ -126,9 +126,8 @@ def judge_element(index: tuple[int, ...], k: Exact, t: Any, r: Any, b: float, fo
             return off
     else:
         error = abs(k - t)
-    if isinstance(bound, float):
-        state = UNBOUNDED
-    else:
+    state = UNBOUNDED
+    if isinstance(bound, Fraction):
         state = WITHIN if error + r <= bound else OUT if error - r > bound else UNDECIDED
     if state != UNDECIDED and error <= r:
         error = Fraction(0)  # no difference from the truth is known: what is left is the width of its enclosure

@@ -143,8 +143,12 @@ class Guard:
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of the JSON document."""
-        return {"known": list(self.known), "hidden": [h.to_dict() for h in self.hidden],
-                "partly_hidden": [h.to_dict() for h in self.partly], "vacuous": list(self.vacuous)}
+        return {
+            "known": list(self.known),
+            "hidden": [h.to_dict() for h in self.hidden],
+            "partly_hidden": [h.to_dict() for h in self.partly],
+            "vacuous": list(self.vacuous),
+        }
 
 
 def guard(
@@ -172,7 +176,9 @@ def guard(
     gradient = any(n.startswith("grad_") for n in judged)
     rows = [f for f in (CATALOGUE.values() if faults is None else faults) if not f.id.startswith("C")]
     ordered = sorted(seen, key=lambda o: o.work)
-    known, hidden, shown = [], [], []
+    known: list[str] = []
+    hidden: list[tuple[Fault, Hidden]] = []
+    shown: list[tuple[Fault, Hidden]] = []
     with np.errstate(all="ignore"):  # faults overflow where that is what they are about
         for fault in (f for f in rows if gradient or not f.backward_only):
             best, work = _nearest(fault, ordered, work)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import sympy as sp
 
 from symattn.indexed import all_reads, conjuncts, name_of, size, tensor
+from symattn.intake import Array
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Fault, Situation
 from symattn.verify.faults.heads import places, starts_from_qkv
@@ -142,9 +144,18 @@ def _padding(s: Situation) -> Iterator[Alternative]:
     few = ((f"{k} key{'s' * (k > 1)}", k) for k in (1, 2, 3))
     for label, count in (*few, *((f"tile {t}", -m % t) for t in (*tiles_of(s), 4, 8))):
         if count:
-            after = in_empty_rows(lambda _, count=count: np.asarray(math.log(count)))
+            level = np.asarray(math.log(count))
+            after = in_empty_rows(partial(_always, level))
             said = label + ", appended behind the mask" * masked
             yield Alternative(said, program=_padded(s.program, divisor, found, count), after=after)
+
+
+def _always(level: Array, _: Situation) -> Array:
+    return level
+
+
+def _constant(x: float) -> Callable[[Situation], Array]:
+    return lambda _: np.asarray(x)
 
 
 def _padded(program: Program, divisor: Statement, found: Softmax, count: int) -> Program:

@@ -64,7 +64,7 @@ def in_empty_rows(lse: Callable[[Situation], Array]) -> After:
             room = unit * (1 + np.abs(level))
             found["lse"] = Prediction(np.where(empty, level, p["lse"].value), np.where(empty, room, p["lse"].reach))
         if "out" in p and p["out"].value.shape[:3] == empty.shape:
-            at = empty[..., None]
+            at = np.asarray(empty)[..., None]
             found["out"] = Prediction(np.where(at, 0.0, p["out"].value), np.where(at, 0.0, p["out"].reach))
         return found
 
