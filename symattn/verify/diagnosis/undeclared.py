@@ -57,8 +57,10 @@ def excused(
         return list(cases), list(seen), tuple(findings)
     arithmetic, bounds = found
     finding = _finding(arithmetic, seen)
-    if any(f.fault and f.kind in EXACT for f in findings) or any(_off_scale(o) for o in seen if o.failing):
-        return list(cases), list(seen), _with(findings, finding)
+    if any(f.fault and f.kind in EXACT for f in findings):
+        return list(cases), list(seen), tuple(findings)
+    if any(_off_scale(o) for o in seen if o.failing):
+        return list(cases), list(seen), (finding, *findings)
     reason = f"within every bound of {arithmetic.name}, out of that of {seen[0].situation.arithmetic.name}, which was assumed"
     new_cases, new_seen = [], []
     for case, o, b in zip(cases, seen, bounds, strict=True):
@@ -68,11 +70,6 @@ def excused(
         new_seen.append(replace(o, reports=reports) if names else o)
     rest = findings if any(o.failing for o in new_seen) else ()
     return new_cases, new_seen, (finding, *rest)
-
-
-def _with(findings: Sequence[Finding], finding: Finding) -> tuple[Finding, ...]:
-    """The finding first, but behind faults that explain."""
-    return (*findings, finding) if any(f.fault for f in findings) else (finding, *findings)
 
 
 def _off_scale(o: Observed) -> bool:
