@@ -71,12 +71,13 @@ def test_gradients_are_compared_where_they_are_judged_and_not_otherwise():
     assert {"B01", "B04", "B07"} <= set(both.guard.known) - hidden(both)
 
 
-def test_without_an_lse_its_faults_are_not_told_apart():
+def test_faults_of_an_lse_that_is_not_given_are_none_of_the_kernels():
     def silent(query, key, value, **options):
         return kernel()(query, key, value, **options)[0]
 
-    report = verify(silent, Definition(), only="normal")
-    assert "F40" in hidden(report)
+    report, full = (verify(f, Definition(), only="normal") for f in (silent, kernel()))
+    assert "F40" not in report.guard.known and "F40" in full.guard.known and "F40" not in hidden(full)
+    assert any("no log-sum-exp" in w for w in report.warnings)
 
 
 def test_own_inputs_have_the_same_guard():
