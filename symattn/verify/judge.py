@@ -18,7 +18,7 @@ from symattn.intake import Array, to_numpy
 from symattn.tensors import implied, laid_out
 from symattn.verify.diagnosis.diagnose import diagnose
 from symattn.verify.diagnosis.finding import Finding
-from symattn.verify.diagnosis.undeclared import excused
+from symattn.verify.diagnosis.undeclared import with_preset
 from symattn.verify.faults.fault import Situation
 from symattn.verify.files import read_tensors
 from symattn.verify.further import strength
@@ -156,7 +156,7 @@ def verify(
     again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
     found = diagnose(seen, again)
     if declared is None and subject.assumed:
-        cases, seen, found = excused(cases, seen, found)
+        found = with_preset(seen, found)
     warnings += remarks(cases, definition, backward=backward)
     if declared is None and subject.assumed and worst_of(c.verdict for c in cases) == "fail":
         name = cases[0].arithmetic["name"]
@@ -242,7 +242,7 @@ def verify_recorded(
         warnings += [f"{name} holds {k!r}, which is not judged" for k in sorted(set(part) - set(inputs) - set(outputs))]
     found = diagnose(seen)
     if declaration(arithmetic) is None:
-        cases, seen, found = excused(cases, seen, found)
+        found = with_preset(seen, found)
     warnings += remarks(cases, definition, backward=True)
     replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"
     shown = strength(seen, wanted, cases[0].dtype, 0, progress=progress) if guard else None

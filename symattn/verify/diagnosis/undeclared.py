@@ -1,84 +1,57 @@
 """A kernel that declares nothing, judged as another one than it is: the preset of the same dtype that holds what it returned.
 
-What is out of the assumed bound and within that of another preset proves no fault, and is *suspect*; but only where no fault of
-mathematics explains it, and where the wider bound still tells right from wrong.
+It is what a reader should know first where no fault explains the kernel: it may be right, and has to say how it computes. It is
+no excuse: the wider bound of another arithmetic holds small faults too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from symattn import formats
 from symattn.arithmetic import PRESETS, Arithmetic, inside_float32
 from symattn.errors import SymattnError
 from symattn.intake import Array
 from symattn.verify.diagnosis.explaining import explained, wrong
 from symattn.verify.diagnosis.finding import Finding
-from symattn.verify.diagnosis.fitting import fitted_scale
 from symattn.verify.diagnosis.patterns import where
 from symattn.verify.faults.fault import SAME, Predictions, Situation
 from symattn.verify.faults.predict import predictions
 from symattn.verify.guard import trivial
 from symattn.verify.observed import Observed
-from symattn.verify.report import CaseReport
 
-__all__ = ["excused"]
+__all__ = ["with_preset"]
 
 SHARE = 0.5
-"""A bound from this share of the trivial one on excuses nothing."""
+"""A bound from this share of the trivial one on says nothing."""
 EXACT = ("convention", "mathematics")
-"""Kinds of faults beside which no other arithmetic is an excuse."""
-SIGMAS = 5
-"""Standard errors that the factor of the scores has to be off by."""
-LARGE = 4_000_000
-"""Multiplications beyond which no factor is fitted."""
+"""Kinds of faults beside which no other arithmetic is worth a word."""
 FLOAT32 = ("float16", "bfloat16")
 ORDER = ("inside", "eager", "numpy")
 """What the names of presets begin with, in the order in which they are tried."""
 
 
-def excused(
-    cases: Sequence[CaseReport], seen: Sequence[Observed], findings: Sequence[Finding]
-) -> tuple[list[CaseReport], list[Observed], tuple[Finding, ...]]:
-    """Cases, what was seen and findings of a kernel that declares nothing, with what another preset excuses.
+def with_preset(seen: Sequence[Observed], findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings of a kernel that declares nothing, and the preset that holds every element of every tensor, if there is one.
+
+    The preset comes first where no fault explains the kernel, and last where one of arithmetic does; it is left out where a
+    convention or mathematics does, and where its bound is about the trivial one.
 
     Parameters
     ----------
-    cases, seen
-        The verdicts, and what they are about, in the same order.
+    seen
+        What the verdicts are about.
     findings
         Its diagnosis.
     """
-    found = _fitting(seen) if any(o.failing for o in seen) else None
-    if found is None:
-        return list(cases), list(seen), tuple(findings)
-    arithmetic, bounds = found
-    finding = _finding(arithmetic, seen)
     if any(f.fault and f.kind in EXACT for f in findings):
-        return list(cases), list(seen), tuple(findings)
-    if any(_off_scale(o) for o in seen if o.failing):
-        return list(cases), list(seen), (finding, *findings)
-    reason = f"within every bound of {arithmetic.name}, out of that of {seen[0].situation.arithmetic.name}, which was assumed"
-    new_cases, new_seen = [], []
-    for case, o, b in zip(cases, seen, bounds, strict=True):
-        names = {n for n in o.failing if not _vacuous(o, n, b)}
-        reports = tuple(replace(t, suspect=reason) if t.name in names else t for t in case.tensors)
-        new_cases.append(replace(case, tensors=reports) if names else case)
-        new_seen.append(replace(o, reports=reports) if names else o)
-    rest = findings if any(o.failing for o in new_seen) else ()
-    return new_cases, new_seen, (finding, *rest)
-
-
-def _off_scale(o: Observed) -> bool:
-    """Whether another factor of the scores fits the outputs so much better that rounding is no explanation."""
-    if "out" not in o.failing or o.work > LARGE:
-        return False
-    fit = fitted_scale(o)
-    unit = float(formats.get(o.situation.arithmetic.input).unit_roundoff)
-    return fit is not None and abs(fit.factor - 1) > max(2 * unit, SIGMAS * fit.error)
+        return tuple(findings)
+    found = _fitting(seen) if any(o.failing for o in seen) else None
+    if found is None or any(_vacuous(o, n, b) for o, b in zip(seen, found[1], strict=True) for n in o.failing):
+        return tuple(findings)
+    finding = _finding(found[0], seen)
+    return (*findings, finding) if any(f.fault for f in findings) else (finding, *findings)
 
 
 def _fitting(seen: Sequence[Observed]) -> tuple[Arithmetic, list[Predictions]] | None:
