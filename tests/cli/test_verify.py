@@ -67,17 +67,31 @@ def run(tmp_path, monkeypatch):
 
 
 def test_pass_and_fail(run):
-    good = run("mine.py:correct", "--causal", "bottom-right")
+    few = ("--causal", "bottom-right", "--only", "normal,tall", "--no-guard")
+    good = run("mine.py:correct", *few)
     assert (good.exit_code, "verdict: pass" in good.stdout) == (0, True), good.output
-    bad = run("mine.py:top_left", "--causal", "bottom-right")
+    bad = run("mine.py:top_left", *few)
     assert (bad.exit_code, "verdict: fail" in bad.stdout) == (1, True)
     assert "O[" in bad.stdout and "exact" in bad.stdout
 
 
 def test_the_document_and_its_replay_line(run):
-    first = run("mine.py:top_left", "--causal", "bottom-right", "--softcap", "2", "--seed", "3", "--format", "json", *SHAPE)
+    words = (
+        "mine.py:top_left",
+        "--causal",
+        "bottom-right",
+        "--seed",
+        "3",
+        "--format",
+        "json",
+        *SHAPE,
+        "--only",
+        "shape",
+        "--no-guard",
+    )
+    first = run(*words, "--softcap", "2")
     assert first.exit_code == 1 and first.exception is not None  # softcap is no option of that kernel
-    first = run("mine.py:top_left", "--causal", "bottom-right", "--seed", "3", "--dtype", "float64", "--format", "json", *SHAPE)
+    first = run(*words, "--dtype", "float64")
     doc = json.loads(first.stdout)
     assert (first.exit_code, doc["verdict"], doc["kernel"]) == (1, "fail", "mine.py:top_left")
     words = shlex.split(doc["replay"])
@@ -111,7 +125,7 @@ def test_the_document_and_its_replay_line(run):
     ids=lambda w: " ".join(w)[:40],
 )
 def test_flags_and_the_replay_of_each(run, words):
-    first = run(*words, "--format", "json", *SHAPE, "--only", "shape,decode")
+    first = run(*words, "--format", "json", *SHAPE, "--only", "shape,decode", "--no-guard")
     doc = json.loads(first.stdout)
     assert (first.exit_code, doc["verdict"]) == (0, "pass"), first.output
     assert json.loads(run(*shlex.split(doc["replay"])[2:], "--format", "json").stdout) == doc
