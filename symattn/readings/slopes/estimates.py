@@ -165,7 +165,8 @@ class _Atoms:
         rest = s.expr.as_coeff_Mul()[1]
         program = self.evaluation.program.with_statements([replace(s, expr=rest)], (s.name,))
         boxes, given = self.evaluation.boxes, self.evaluation.inputs
-        inputs = {n: given[n] if n in program.discrete else change(boxes[n].value) for n in program.inputs}
+        inputs = {n: change(boxes[n].value) for n in program.inputs if n not in program.discrete}
+        inputs |= {n: given[n] if n in given else np.rint(boxes[n].value).astype(np.int64) for n in program.discrete}
         known = (self.evaluation.sizes or {}, self.sizes or {})
         sizes = {str(k): int(v) for each in known for k, v in each.items()}
         with np.errstate(all="ignore"):

@@ -74,7 +74,8 @@ def implied(seen: Sequence[Observed], work: int) -> tuple[Implied, ...]:
     work
         The largest input that is looked at, in pairs of queries and keys times width.
     """
-    failing = sorted((o for o in seen if o.failing and o.work <= work), key=lambda o: o.work)[:CASES]
+    outside = [o for o in seen if any(t.name in o.failing and t.comparison.failing for t in o.reports)]  # not by the replay alone
+    failing = sorted((o for o in outside if o.work <= work), key=lambda o: o.work)[:CASES]
     if not failing or any(_odd(o) for o in failing):
         return ()
     failing.sort(key=_share, reverse=True)
@@ -147,7 +148,7 @@ def _all(change: Change, failing: Sequence[Observed]) -> bool:
 
 
 def _with(o: Observed, change: Change) -> Arithmetic:
-    return replace(o.situation.arithmetic, name="implied", **dict(change.values))
+    return replace(o.situation.arithmetic, name="implied", **{"order": None, "shift": None, **change.values})
 
 
 def conforms(o: Observed, a: Arithmetic, *, named: bool = True) -> bool:
