@@ -30,6 +30,10 @@ Edit = Callable[[Program], Program]
 """A rewriting of a list of statements; a list in which it finds nothing comes back as it is."""
 
 
+SIZES = {"B": "B", "H": "H", "Hkv": "HKV", "n": "N", "m": "M", "d": "D", "dv": "DV"}
+"""Letters of sizes, by their symbols in programs."""
+
+
 @dataclass(frozen=True)
 class Prediction:
     """One tensor as a faulty kernel computes it: float64 ``value``, and ``reach``: how far such a kernel may be from it.
@@ -228,8 +232,12 @@ class Situation:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """B, H, HKV, N, M, D, DV as far as the arrays show them."""
-        return self.reference.call.shape
+        """B, H, HKV, N, M, D, DV: from the arrays, else from the program, else those of the size that each follows."""
+        bound = self.reference.bound.sizes
+        found = {letter: int(bound[s]) for s, letter in SIZES.items() if s in bound} | self.reference.call.shape
+        for letter, other in (("B", ""), ("H", ""), ("HKV", "H"), ("N", ""), ("M", "N"), ("D", ""), ("DV", "D")):
+            found.setdefault(letter, found.get(other, 1))
+        return found
 
     @property
     def has_gradient(self) -> bool:
