@@ -118,6 +118,9 @@ class Requirement:
                     seen.add(further)
                     cost = sum(_far(near[n][k], sizes[n]) for n, k in zip(order, further, strict=True))
                     heapq.heappush(queue, (cost, further))
+        for v in sorted(range(1, 2 * max(sizes.values()) + 1), key=lambda v: (sum(_far(v, sizes[n]) for n in order), v)):
+            if all(_holds(c, sizes | dict.fromkeys(order, v)) for c in clauses):  # far apart, and required to be equal
+                return dict.fromkeys(order, v)
         raise ShapeError(f"no sizes near {', '.join(f'{n}={sizes[n]}' for n in order)} fit {self.text!r}")
 
 
