@@ -179,10 +179,11 @@ def guard(
     known: list[str] = []
     hidden: list[tuple[Fault, Hidden]] = []
     shown: list[tuple[Fault, Hidden]] = []
+    right: dict[tuple[int, bool], Predictions] = {}
     with np.errstate(all="ignore"):  # faults overflow where that is what they are about
         for fault in (f for f in rows if gradient or not f.backward_only):
             best, work = _nearest(fault, ordered, work)
-            if best is None or (best.ratio < NOTHING and not _moves(fault, further(), judged)):
+            if best is None or (best.ratio < NOTHING and not _moves(fault, further(), judged, right)):
                 continue
             known.append(fault.id)
             (hidden if best.ratio <= 1 else shown).append((fault, best))
@@ -232,18 +233,22 @@ def _shows(h: Hidden | None) -> bool:
     return h is not None and h.ratio > 1
 
 
-def _moves(fault: Fault, situations: Sequence[Situation], judged: frozenset[str]) -> bool:
-    """Whether a fault changes any number of some tensors on some inputs."""
-    for s in situations:
+def _moves(
+    fault: Fault, situations: Sequence[Situation], judged: frozenset[str], right: dict[tuple[int, bool], Predictions]
+) -> bool:
+    """Whether a fault changes any number of some tensors on some inputs; ``right`` keeps what is right there."""
+    for k, s in enumerate(situations):
         for a in _alternatives(fault, s):
             for back in sorted({n.startswith("grad_") for n in judged}):
                 if fault.backward_only and not back:
                     continue
                 try:
-                    right, other = (predictions(s, x, forward=not back, backward=back) for x in (SAME, a))
+                    if (k, back) not in right:
+                        right[k, back] = predictions(s, SAME, forward=not back, backward=back)
+                    other = predictions(s, a, forward=not back, backward=back)
                 except SymattnError:
                     continue
-                if _apart(right, other, judged)[0] >= NOTHING:
+                if _apart(right[k, back], other, judged)[0] >= NOTHING:
                     return True
     return False
 

@@ -220,6 +220,7 @@ def verify_recorded(
     """
     started = time.perf_counter()
     name = source if isinstance(source, str) else "arrays"
+    declared = declaration(arithmetic)
     tensors = read_tensors(source) if isinstance(source, str) else {k: to_numpy(v, k) for k, v in source.items() if v is not None}
     seen: list[Observed] = []
     cases: list[CaseReport] = []
@@ -233,7 +234,7 @@ def verify_recorded(
                     Reference(wanted, inputs, keep=keep),
                     case,
                     backward=any(k.startswith("grad_") for k in outputs),
-                    arithmetic=declaration(arithmetic),
+                    arithmetic=declared,
                     seen=seen,
                 )
             )
@@ -241,7 +242,7 @@ def verify_recorded(
             raise FileFormatError(f"{name}: {error}") from error
         warnings += [f"{name} holds {k!r}, which is not judged" for k in sorted(set(part) - set(inputs) - set(outputs))]
     found = diagnose(seen)
-    if declaration(arithmetic) is None:
+    if declared is None:
         found = with_preset(seen, found)
     warnings += remarks(cases, definition, backward=True)
     replay = f"symattn.verify.judge.verify_recorded({name!r}, {definition!r})"

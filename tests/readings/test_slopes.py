@@ -16,7 +16,6 @@ from symattn.readings import floats as formats
 from symattn.readings import numpy as floats
 from symattn.readings import rounding, slopes
 from symattn.readings.rounding import Evaluation
-from symattn.readings.slopes.bounded import within
 from symattn.readings.slopes.sweep import Sweeps
 from symattn.verify import programs
 from tests.readings import handbound
@@ -48,7 +47,7 @@ def test_it_is_the_bound_derived_by_hand(law, io):
         share = exact[name].bound / by_hand
         most = 1.07 if (law, name) == ("hugelogit", "O") else 1.05
         assert 0.85 < np.median(share) <= share.max() < most, (name, np.median(share), share.max())
-    weighted = within(program, {"Q": q, "K": k, "V": v}, how, each=0)
+    weighted = slopes.bounds(program, {"Q": q, "K": k, "V": v}, how, each=0)
     share = weighted["O"].bound / of_o
     assert np.median(share) < 1.25 and share.max() < 4.2
 
@@ -67,7 +66,7 @@ def test_correct_kernels_stay_within_it_and_wrong_ones_leave_it(io, laws):
         true = sim.exact(q, k, v, everything, 0.25, do)
         given = {"Q": q, "K": k, "V": v, "dO": do, "dL": np.zeros(q.shape[:2], np.float32)}
         for each in (0, 2**21):
-            found = within(program, given, how, each=each)
+            found = slopes.bounds(program, given, how, each=each)
             for name, x in zip(("O", "L", "dQ", "dK", "dV"), (out, lse, *grads), strict=True):
                 assert (np.abs(x - true[name]) <= found[name].bound).all(), (law, name)
                 assert (np.abs(found[name].value - true[name]) <= found[name].own + 1e-18 * np.abs(true[name])).all(), (law, name)

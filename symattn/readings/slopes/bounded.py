@@ -60,6 +60,7 @@ def bounds(
     input_errors: Mapping[str, Any] | None = None,
     parts: bool = False,
     own: bool = True,
+    each: int = EACH,
 ) -> dict[str, Bounded]:
     """Rigorous bounds of the rounding errors of outputs: the smaller of plain propagation and the sum over slopes.
 
@@ -74,6 +75,8 @@ def bounds(
     own
         Whether ``own`` is to be the error of the float64 evaluation alone, for which the list is evaluated once more; without, it
         contains what a kernel's row maxima may be off by.
+    each
+        Slopes on up to so many points are evaluated element by element, those on more by the inequality of Cauchy and Schwarz.
 
     Returns
     -------
@@ -94,22 +97,6 @@ def bounds(
     >>> bool((found["O"].bound > 0).all()), found["O"].bound.dtype
     (True, dtype('float64'))
     """
-    return within(program, inputs, arithmetic, outputs, sizes=sizes, input_errors=input_errors, parts=parts, own=own)
-
-
-def within(
-    program: Program,
-    inputs: Mapping[str, Any],
-    arithmetic: Arithmetic,
-    outputs: Iterable[str] | None = None,
-    *,
-    sizes: Mapping[sp.Symbol | str, int] | None = None,
-    input_errors: Mapping[str, Any] | None = None,
-    parts: bool = False,
-    own: bool = True,
-    each: int = EACH,
-) -> dict[str, Bounded]:
-    """:func:`bounds` where slopes on up to ``each`` points are evaluated element by element."""
     asked = tuple(program.outputs if outputs is None else outputs)
     for n in asked:
         if n not in program:

@@ -194,13 +194,13 @@ class Enclosures:
         row = tuple(a for a in axes if a not in self.plan.free or a in carried)
         left, right = weights, weights
         if row != axes and row and self.plan.space(row) <= 4 * max(a.size for a, _ in weights):
-            a = np.sqrt(self._squares(rest, [], row))
+            a = np.sqrt(self.squares(rest, [], row))
             top = float(np.max(a, initial=0.0))
             a = np.maximum(a, 1e-12 * top + 1e-300) if np.isfinite(top) else np.ones_like(a)
             left, right = self._merged([*weights, (a, row)]), self._merged([*weights, (1 / a, row)])
-        return np.sqrt(self._summed(left) * self._squares(rest, right, self.plan.free))
+        return np.sqrt(self._summed(left) * self.squares(rest, right, self.plan.free))
 
-    def _squares(self, rest: Sequence[Monomial], weights: list[Operand], out: Axes) -> Array:
+    def squares(self, rest: Sequence[Monomial], weights: list[Operand], out: Axes) -> Array:
         """At least ``sum W X^2``: the products of X's monomials, and what float64 may have lost where they cancel."""
         total = diagonal = np.zeros([self.sizes[a] for a in out])
         depth = 8.0

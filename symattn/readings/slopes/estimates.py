@@ -100,7 +100,7 @@ def _estimate(sweeps: Sweeps, atoms: _Atoms, out: str) -> Estimate:
             if np.any(own):
                 fixed = fixed + enclosures.weighed(term.monomials, own, term.at)
             if np.any(free):
-                squares = squares + enclosures._squares(term.monomials, [(free, term.at)], local.plan.free)
+                squares = squares + enclosures.squares(term.monomials, [(free, term.at)], local.plan.free)
     lost = np.isnan(fixed) | np.isnan(squares)
     return Estimate(np.where(lost, np.inf, fixed), np.where(lost, np.inf, np.sqrt(np.maximum(squares, 0.0))))
 
@@ -128,7 +128,7 @@ class _Atoms:
         program, whole = self.evaluation.program, local.error(name)
         if name not in program or name in local.sweeps.opaque():
             return whole, np.zeros(())
-        s, given = program[name], local._operands(program[name], cut=False)
+        s, given = program[name], local.operands(program[name], cut=False)
         declared = self.evaluation.known.arithmetic
         left, found = whole, []
         for kinds in (FIXED, {"cast"}, {"sum"}) if s.over else (FIXED,):

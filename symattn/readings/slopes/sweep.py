@@ -172,7 +172,7 @@ class Local:
             if name not in program or name in self.sweeps.opaque():
                 self._errors[name] = self.boxes[name].bound
             else:
-                s, given = program[name], self._operands(program[name])
+                s, given = program[name], self.operands(program[name])
                 once = self.sweeps.evaluation.refined.get(name, self.boxes[name])
                 self._errors[name] = self.sweeps.evaluation.local(s, given).bound if given else once.bound
         return self._errors[name]
@@ -185,12 +185,12 @@ class Local:
         if name in sweeps.opaque():
             return {"cut": self.boxes[name].bound}
         s = program[name]
-        whole, opened = self.error(name), self._operands(s, cut=False)
+        whole, opened = self.error(name), self.operands(s, cut=False)
         found = split(lambda a: sweeps.evaluation.local(s, opened, a).bound, sweeps.evaluation.known.arithmetic)
         rest = whole - sum(found.values())
-        return {"cut": np.where(rest > 0, rest, 0.0), **found} if len(opened) > len(self._operands(s)) else found
+        return {"cut": np.where(rest > 0, rest, 0.0), **found} if len(opened) > len(self.operands(s)) else found
 
-    def _operands(self, s: Statement, *, cut: bool = True) -> Mapping[str, Box]:
+    def operands(self, s: Statement, *, cut: bool = True) -> Mapping[str, Box]:
         given = {}
         for n in {name_of(x) for x in s.reads}:
             b = self.boxes[n]
