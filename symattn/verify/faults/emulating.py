@@ -20,6 +20,7 @@ from symattn.verify.emulators import backward as emulated_backward
 from symattn.verify.emulators import forward as emulated_forward
 from symattn.verify.emulators.machine import Machine, within
 from symattn.verify.faults.fault import SAME, Alternative, Prediction, Predictions, Situation
+from symattn.verify.faults.heads import starts_from_qkv
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.flash import Setting
 from symattn.verify.kernels.ours import Flash
@@ -89,9 +90,7 @@ class Emulation:
 
 def applicable(s: Situation) -> bool:
     """Whether emulated kernels know every field of the definition, and no score is negated or capped by a text."""
-    return (
-        s.definition.normalizer == "softmax" and s.definition.form == "softmax" and Flash().unsupported(s.reference.call) is None
-    )
+    return starts_from_qkv(s) and s.definition.normalizer == "softmax" and Flash().unsupported(s.reference.call) is None
 
 
 def plain(s: Situation, **changes: Any) -> Machine:

@@ -13,10 +13,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import sympy as sp
 
 from symattn.arithmetic import Arithmetic
 from symattn.binding import Bound
 from symattn.definition import Definition
+from symattn.errors import DefinitionError
 from symattn.intake import Array
 from symattn.program import Program
 from symattn.verify import programs
@@ -48,6 +50,9 @@ class Prediction:
 
 Predictions = dict[str, Prediction]
 """By field name."""
+
+After = Callable[["Situation", Predictions], Predictions]
+"""What is done to predictions."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class Alternative:
     writes: Mapping[str, Array] | None = None
     fields: Mapping[str, Array] | None = None
     arithmetic: Arithmetic | None = None
-    after: Callable[[Situation, Predictions], Predictions] | None = None
+    after: After | None = None
     values: Mapping[str, Prediction] | None = None
     compute: Callable[[bool, bool], Predictions] | None = None
 
@@ -238,6 +243,23 @@ class Situation:
         for letter, other in (("B", ""), ("H", ""), ("HKV", "H"), ("N", ""), ("M", "N"), ("D", ""), ("DV", "D")):
             found.setdefault(letter, found.get(other, 1))
         return found
+
+    def size(self, name: str) -> sp.Expr:
+        """A size as the list writes it: its letter, that of the size which it follows (m of self-attention), or a number."""
+        known = {x.name: x for x in self.program.sizes}
+        found = known.get(name) or known.get({"m": "n", "Hkv": "H", "dv": "d"}.get(name, name))
+        return found if found is not None else sp.Integer(self.sizes[SIZES[name]])
+
+    def changed(self, label: str, *, after: After | None = None, **fields: Any) -> Iterator[Alternative]:
+        """The definition with other fields, parameters that these leave unread gone; nothing where they contradict the others."""
+        own = self.definition
+        try:
+            bare = own.replace(**fields, params={})
+            other = bare.replace(params={n: x for n, x in own.params.items() if n in bare.parameters})
+        except DefinitionError:
+            return
+        if other != own:
+            yield Alternative(label, definition=other, after=after)
 
     @property
     def has_gradient(self) -> bool:

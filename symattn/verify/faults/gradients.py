@@ -15,6 +15,7 @@ from symattn.verify.faults.fault import Alternative, Edit, Prediction, Predictio
 from symattn.verify.faults.heads import expanded, places, starts_from_qkv
 from symattn.verify.faults.predict import predictions
 from symattn.verify.faults.results import multiplied, times, zeroed
+from symattn.verify.faults.scaling import scale_number
 from symattn.verify.faults.structure import I, J, rewritten
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
@@ -107,7 +108,7 @@ def scaled(names: Collection[str], factor: Callable[[Situation], dict[str, float
 def _without_scale(s: Situation) -> dict[str, float]:
     if "scale" not in s.program or s.definition.qk_norm is not None:
         return {}
-    c = s.reference.call.scale
+    c = scale_number(s)
     return {"": 1 / c} if c else {}
 
 
@@ -288,7 +289,7 @@ def constant_factors(s: Situation) -> Iterator[Alternative]:
 
 def bias_factors(s: Situation) -> Iterator[Alternative]:
     """The gradient of a bias, a mask or slopes multiplied by the scale, by its inverse, by 0 or -1."""
-    c = s.reference.call.scale if "scale" in s.program else 1.0
+    c = scale_number(s) or 1.0
     for name in ("bias", "attn_mask", "alibi_slopes"):
         for label, f in (("the scale", c), ("1/scale", 1 / c), ("0", 0.0), ("-1", -1.0)):
             if f != 1 and s.has_gradient and name in s.fields and s.fields[name].dtype.kind not in "biu":

@@ -31,7 +31,7 @@ def _tiled(s: Situation) -> Iterator[Alternative]:
     h, kv = s.sizes.get("H", 1), s.sizes.get("HKV", 1)
     if kv not in (1, h) and s.definition.form == "softmax":
         other = "interleaved" if s.definition.grouping == "tiled" else "tiled"
-        yield Alternative(definition=s.definition.replace(grouping=other))
+        yield from s.changed("", grouping=other)
 
 
 def places(a: Array) -> Array:

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import sympy as sp
 
-from symattn.indexed import all_reads, conjuncts, name_of, size, tensor
+from symattn.indexed import all_reads, conjuncts, name_of, tensor
 from symattn.intake import Array
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Fault, Situation
@@ -23,6 +23,7 @@ from symattn.verify.faults.structure import (
     also,
     causal_like,
     fresh,
+    outer,
     pairs_condition,
     reading,
     softmax_of,
@@ -30,7 +31,6 @@ from symattn.verify.faults.structure import (
 from symattn.verify.pack.laws import unread
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
-_M = size("m")
 TILES = (16, 32, 64, 128, 256, 512)
 """Tiles of keys that kernels use."""
 
@@ -72,7 +72,7 @@ def unmasked(program: Program, name: str, value: Callable[[sp.Expr], sp.Expr]) -
     kept = [free(x) if x.name in down or (reads_it and {I, J} <= set(x.domain)) else x for x in program]
     at = s.indices
     new = [
-        Statement(tensor(inside, *at), s.target, where=s.where),
+        Statement(tensor(inside, *at), s.target, where=outer(s)),
         Statement(tensor(outside, *at), entry, where=masked),
         Statement(tensor(all_, *at), tensor(inside, *at) + tensor(outside, *at)),
     ]
@@ -210,7 +210,7 @@ def _normaliser_alone(s: Situation) -> Iterator[Alternative]:
     found = softmax_of(s.program)
     if found is None or s.sizes.get("M", 0) < 2:
         return
-    for label, c in (("the last key", sp.Lt(J, _M - 1)), ("the first key", sp.Ge(J, 1))):
+    for label, c in (("the last key", sp.Lt(J, s.size("m") - 1)), ("the first key", sp.Ge(J, 1))):
         total = found.normalisation.total.name
         changed = [replace(x, where=sp.And(x.where, c)) if x.name == total else x for x in s.program]
         yield Alternative(f"{label} is missing in the sum of exponentials", program=s.program.with_statements(changed))
@@ -265,7 +265,7 @@ ROWS = (
     ),
     Fault(
         "F87", "the last key is left out", "mathematics", "j < m - 1", "j < m",
-        limited(lambda s: iter([("", sp.Lt(J, _M - 1))])), look="the end of the loop over the keys",
+        limited(lambda s: iter([("", sp.Lt(J, s.size("m") - 1))])), look="the end of the loop over the keys",
     ),
     Fault(
         "F88", "the first key is left out", "mathematics", "j >= 1", "j >= 0", limited(lambda s: iter([("", sp.Ge(J, 1))])),

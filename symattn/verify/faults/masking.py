@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from symattn.indexed import all_reads, conjuncts, name_of, size
+from symattn.indexed import all_reads, conjuncts, name_of
 from symattn.intake import Array
 from symattn.verify.faults.fault import Alternative, Edit, Fault, Situation
 from symattn.verify.faults.structure import I, J, as_bound, bounds_of, pairs_condition, with_conjunct, without
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
-_N, _M = size("n"), size("m")
 
 
 def causal_bounds(s: Situation) -> Iterator[tuple[sp.Basic, sp.Expr]]:
@@ -33,15 +33,15 @@ def with_part(old: sp.Basic, new: sp.Basic) -> Edit:
     return with_conjunct(lambda c: new if c == old else c.xreplace({old: new}) if isinstance(c, sp.Or) else c)
 
 
-def _aligned(offset: sp.Expr) -> Rewrite:
+def _aligned(word: str) -> Rewrite:
     """The causal bound with another offset: of the mask alone, and of all that is measured from it (windows, ALiBi)."""
-    word = "top-left" if offset == 0 else "bottom-right"
 
     def rewrite(s: Situation) -> Iterator[Alternative]:
         d = s.definition
         measured = d.window is not None or d.alibi or d.relative is not None
         if d.causal not in (None, word) and measured:
-            yield Alternative("windows and distances too", definition=d.replace(causal=word))
+            yield from s.changed("windows and distances too", causal=word)
+        offset = sp.Integer(0) if word == "top-left" else s.size("m") - s.size("n")
         for c, own in causal_bounds(s):
             if sp.expand(own - offset) != 0:
                 yield Alternative("the mask alone" if measured else "", edit=with_part(c, sp.Le(J, I + offset)))
@@ -95,10 +95,10 @@ def _right_of_window(s: Situation) -> Iterator[Alternative]:
     left, right = d.window
     assert right is not None
     if d.causal is None:
-        yield Alternative("one key more", definition=d.replace(window=(left, right + 1)))
+        yield from s.changed("one key more", window=(left, right + 1))
         if right > 0:
-            yield Alternative("one key less", definition=d.replace(window=(left, right - 1)))
-        yield Alternative("unlimited", definition=d.replace(window=(left, None)))
+            yield from s.changed("one key less", window=(left, right - 1))
+        yield from s.changed("unlimited", window=(left, None))
 
 
 def _no_window(s: Situation) -> Iterator[Alternative]:
@@ -115,20 +115,21 @@ def _window_from(s: Situation) -> Iterator[Alternative]:
     own = d.window_alignment or d.causal or "bottom-right"
     for word in ("top-left", "bottom-right"):
         if own != word:
-            yield Alternative(word, definition=d.replace(window_alignment=word))
+            yield from s.changed(word, window_alignment=word)
 
 
 def _prefix(s: Situation) -> Iterator[Alternative]:
     if s.definition.prefix is not None:
-        yield Alternative(definition=s.definition.replace(prefix=None))
+        yield from s.changed("", prefix=None)
 
 
 def _prefix_off(s: Situation) -> Iterator[Alternative]:
     p = s.definition.prefix
+    p = s.definition.params.get(p, p) if isinstance(p, str) else p
     if isinstance(p, int):
-        yield Alternative("one more", definition=s.definition.replace(prefix=p + 1))
+        yield from s.changed("one more", prefix=p + 1)
         if p > 1:
-            yield Alternative("one less", definition=s.definition.replace(prefix=p - 1))
+            yield from s.changed("one less", prefix=p - 1)
     elif p is not None:
         for label, by in (("one more", 1), ("one less", -1)):
             yield Alternative(label, fields={p: s.fields[p] + by})
@@ -139,7 +140,8 @@ def _without(field: str) -> Rewrite:
 
     def rewrite(s: Situation) -> Iterator[Alternative]:
         if getattr(s.definition, field):
-            yield Alternative(definition=s.definition.replace(**{field: False}))
+            fields: dict[str, Any] = {field: False}
+            yield from s.changed("", **fields)
 
     return rewrite
 
@@ -156,12 +158,12 @@ def _lengths(by: int) -> Rewrite:
 def _polarity(s: Situation) -> Iterator[Alternative]:
     if s.definition.attn_mask == "boolean":
         other = "drop" if s.definition.mask_polarity == "attend" else "attend"
-        yield Alternative(definition=s.definition.replace(mask_polarity=other))
+        yield from s.changed("", mask_polarity=other)
 
 
 def _no_mask(s: Situation) -> Iterator[Alternative]:
     if s.definition.attn_mask is not None:
-        yield Alternative(definition=s.definition.replace(attn_mask=None, mask_axes=None))
+        yield from s.changed("", attn_mask=None, mask_axes=None)
 
 
 def mask_only(s: Situation) -> Iterator[Alternative]:
@@ -226,12 +228,12 @@ _DIAGONAL = "the offset of the diagonal of the mask: tril(ones(n, m)) is aligned
 _CAUSAL = "a causal mask; rows near the diagonal"
 ROWS = (
     Fault(
-        "F13", "causal mask aligned top-left", "convention", "j <= i", "j <= i + m - n", _aligned(sp.Integer(0)),
+        "F13", "causal mask aligned top-left", "convention", "j <= i", "j <= i + m - n", _aligned("top-left"),
         threads=("flash-attention#436", "onnxruntime#28904", "onnx#8054"), look=_DIAGONAL, shows="n != m", blind="n = m",
         convention="causal",
     ),
     Fault(
-        "F17", "causal mask aligned bottom-right", "convention", "j <= i + m - n", "j <= i", _aligned(_M - _N),
+        "F17", "causal mask aligned bottom-right", "convention", "j <= i + m - n", "j <= i", _aligned("bottom-right"),
         threads=("flash-attention#282", "mlx#2835"), look=_DIAGONAL, shows="n != m", blind="n = m", convention="causal",
     ),
     Fault(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import sympy as sp
 
-from symattn.indexed import all_reads, name_of, size, tensor
+from symattn.indexed import all_reads, name_of, tensor
 from symattn.intake import Array
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Fault, Prediction, Predictions, Situation
@@ -78,7 +78,7 @@ def _keys_alone(found: Softmax, s: Situation) -> sp.Expr | None:
 def _other_base(s: Situation) -> Iterator[Alternative]:
     if s.definition.lse:
         to = "2" if s.definition.lse_base == "e" else "e"
-        yield Alternative(definition=s.definition.replace(lse_base=to))
+        yield from s.changed("", lse_base=to)
 
 
 def _lse_factors(s: Situation) -> Iterator[Alternative]:
@@ -112,9 +112,9 @@ def _infinite(s: Situation) -> Iterator[Alternative]:
 
 def _no_sink(s: Situation) -> Iterator[Alternative]:
     if s.definition.sink:
-        yield Alternative(definition=s.definition.replace(sink=False), after=_without_sinks(s))
+        yield from s.changed("", after=_without_sinks(s), sink=False)
     if s.definition.normalizer == "off-by-one":
-        yield Alternative(definition=s.definition.replace(normalizer="softmax"))
+        yield from s.changed("", normalizer="softmax")
 
 
 def _without_sinks(s: Situation) -> Callable[[Situation, Predictions], Predictions]:
@@ -193,7 +193,7 @@ def _dropout(change: Callable[[sp.Expr], sp.Expr]) -> Rewrite:
 
 def _no_dropout(s: Situation) -> Iterator[Alternative]:
     if s.definition.dropout:
-        yield Alternative(definition=s.definition.replace(dropout=False, dropout_p=None), after=_without("grad_dropout_p"))
+        yield from s.changed("", after=_without("grad_dropout_p"), dropout=False, dropout_p=None)
 
 
 def _without(name: str) -> Callable[[Situation, Predictions], Predictions]:
@@ -219,7 +219,6 @@ def _dropout_of_scores(s: Situation) -> Iterator[Alternative]:
     yield Alternative("and not scaled", program=s.program.with_statements(changed).live())
 
 
-_M = size("m")
 _LSE = "what is stored beside the output, and who reads it: a merge, a backward"
 ROWS = (
     Fault(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from symattn.indexed import name_of, size, tensor
+from symattn.indexed import name_of, tensor
 from symattn.intake import Array
 from symattn.verify.faults.fault import Alternative, Fault, Predictions, Situation
 from symattn.verify.faults.masking import looked_at, transposed
@@ -18,7 +18,6 @@ from symattn.verify.faults.structure import I, J, softmax_of
 from symattn.verify.kernels.call import published_slopes
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
-_C = size("d")
 
 
 def _slopes(s: Situation) -> Array | None:
@@ -55,9 +54,7 @@ def defined(when: Callable[[Any], bool], **changes: Any) -> Rewrite:
     def rewrite(s: Situation) -> Iterator[Alternative]:
         d = s.definition
         if when(d):
-            new = d.replace(**{k: v(d) if callable(v) else v for k, v in changes.items()})
-            if new != d:
-                yield Alternative(definition=new)
+            yield from s.changed("", **{k: v(d) if callable(v) else v for k, v in changes.items()})
 
     return rewrite
 
@@ -90,7 +87,7 @@ def _row_shift(s: Situation) -> Iterator[Alternative]:
     """ALiBi by the key alone, or from another diagonal: a constant of the row, which the softmax does not see."""
     if not s.definition.alibi or s.definition.alibi_distance != "signed" or softmax_of(s.program) is None:
         return
-    n, m = size("n"), size("m")
+    n, m = s.size("n"), s.size("m")
     for label, distance in (
         ("-slope*(-j)", -J),
         ("-slope*(i - j)", I - J),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import sympy as sp
 
-from symattn.indexed import conjuncts, name_of, size, subscripts_of, tensor
+from symattn.indexed import conjuncts, name_of, subscripts_of, tensor
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Edit, Situation
 from symattn.verify.faults.gradients import changed, row_terms
@@ -60,7 +60,7 @@ def alignment(s: Situation) -> Iterator[Alternative]:
     for c, own in causal_bounds(s):
         for word, offset in (
             ("top-left", sp.Integer(0)),
-            ("bottom-right", size("m") - size("n")),
+            ("bottom-right", s.size("m") - s.size("n")),
             ("strict", own - 1),
             ("one future key", own + 1),
         ):

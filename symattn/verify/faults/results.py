@@ -10,10 +10,9 @@ import numpy as np
 
 from symattn import formats
 from symattn.intake import Array
-from symattn.verify.faults.fault import Alternative, Prediction, Predictions, Situation
+from symattn.verify.faults.fault import After, Alternative, Prediction, Predictions, Situation
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
-After = Callable[[Situation, Predictions], Predictions]
 ROUNDINGS = 8
 """Unit roundoffs that the LSE of a row without keys may be off by."""
 

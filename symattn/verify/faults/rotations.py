@@ -53,7 +53,7 @@ def _backwards(letters: str) -> Rewrite:
 def _bases(s: Situation) -> Iterator[Alternative]:
     if s.definition.rope is not None and s.definition.rope_frequencies is None:
         for base in (500000, 1000000, 100000, 1000):
-            yield Alternative(f"{base}", definition=s.definition.replace(rope_frequencies=f"{base}**(-2*p/r)"))
+            yield from s.changed(f"{base}", rope_frequencies=f"{base}**(-2*p/r)")
 
 
 def _exponents(s: Situation) -> Iterator[Alternative]:
@@ -63,9 +63,8 @@ def _exponents(s: Situation) -> Iterator[Alternative]:
             ("2(p + 1)/r", "10000**(-2*(p + 1)/r)"),
             ("of the width d", f"10000**(-2*p/{s.sizes.get('D', 1)})"),
         ):
-            new = s.definition.replace(rope_frequencies=text)
-            if new != s.definition and not (label == "of the width d" and s.definition.rope_dim is None):
-                yield Alternative(label, definition=new)
+            if label != "of the width d" or s.definition.rope_dim is not None:
+                yield from s.changed(label, rope_frequencies=text)
 
 
 def _offsets(s: Situation) -> Iterator[Alternative]:
@@ -73,14 +72,14 @@ def _offsets(s: Situation) -> Iterator[Alternative]:
     if d.rope is None:
         return
     if d.rope_offset == "bottom-right":
-        yield Alternative("queries start at 0", definition=d.replace(rope_offset=None))
+        yield from s.changed("queries start at 0", rope_offset=None)
     else:
-        yield Alternative("queries start at m - n", definition=d.replace(rope_offset="bottom-right"))
+        yield from s.changed("queries start at m - n", rope_offset="bottom-right")
     own = d.rope_offset if isinstance(d.rope_offset, int) else 0
     if d.rope_offset != "bottom-right":
-        yield Alternative("queries start one later", definition=d.replace(rope_offset=own + 1))
+        yield from s.changed("queries start one later", rope_offset=own + 1)
         if own > 0:
-            yield Alternative("queries start at 0", definition=d.replace(rope_offset=None))
+            yield from s.changed("queries start at 0", rope_offset=None)
 
 
 def _other_channels(s: Situation) -> Iterator[Alternative]:
@@ -90,7 +89,7 @@ def _other_channels(s: Situation) -> Iterator[Alternative]:
         return
     order = np.concatenate([np.arange(d - r, d), np.arange(d - r)])
     yield Alternative("the last channels", reads={n: places(s.fields[n])[..., order] for n in ("query", "key")})
-    yield Alternative("all channels", definition=s.definition.replace(rope_dim=None))
+    yield from s.changed("all channels", rope_dim=None)
 
 
 def _norm(d: Any) -> bool:

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import sympy as sp
 
-from symattn.indexed import size
-from symattn.program import Program, Statement, name_of, tensor
-from symattn.verify.faults.fault import Alternative, Fault, Situation
+from symattn.indexed import name_of, tensor
+from symattn.program import Program, Statement
+from symattn.verify.faults.fault import SIZES, Alternative, Fault, Situation
 from symattn.verify.faults.results import under
-from symattn.verify.faults.structure import fresh, reading, softmax_of, with_expr
+from symattn.verify.faults.structure import fresh, outer, reading, softmax_of, with_expr
 
-D = size("d")
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 FITTED = "F166"
 """The row whose factor a diagnosis fits: it has no alternative of its own."""
@@ -25,7 +24,7 @@ def rescaled(s: Situation, scale: sp.Expr, label: str = "") -> Iterator[Alternat
         if not same_number(s.program["scale"].expr, scale):
             yield Alternative(label, edit=with_expr({"scale"}, lambda _: scale))
     elif "R" in s.program and s.definition.form == "softmax" and scale != 1:
-        yield Alternative(label, definition=s.definition.replace(scale=scale))
+        yield from s.changed(label, scale=scale)
 
 
 def same_number(a: sp.Expr, b: sp.Expr) -> bool:
@@ -41,13 +40,19 @@ def scale_of(s: Situation) -> sp.Expr:
     return s.program["scale"].expr if "scale" in s.program else sp.Integer(1)
 
 
+def scale_number(s: Situation) -> float | None:
+    """The scale of the definition on an input; None where it has none, or one that is not the same for all scores."""
+    own = scale_of(s).subs({x: s.sizes[SIZES[x.name]] for x in s.program.sizes if x.name in SIZES})
+    return float(own) if "scale" in s.program and own.is_number else None
+
+
 def _to(scale: Callable[[Situation], sp.Expr]) -> Rewrite:
     return lambda s: rescaled(s, scale(s))
 
 
 def _usual(s: Situation) -> Iterator[Alternative]:
     """1/sqrt(d) where the definition says something else."""
-    yield from rescaled(s, 1 / sp.sqrt(D))
+    yield from rescaled(s, 1 / sp.sqrt(s.size("d")))
 
 
 def _padded(s: Situation) -> Iterator[Alternative]:
@@ -103,7 +108,7 @@ def scored(program: Program, score: sp.Indexed, change: Callable[[sp.Expr], sp.E
     """The program with another expression in place of the score that is exponentiated."""
     made = program[name_of(score)]
     name = fresh(program, made.name + "x")
-    other = replace(made, target=tensor(name, *made.indices), expr=change(made.target), over=(), reduce="sum")
+    other = replace(made, target=tensor(name, *made.indices), expr=change(made.target), over=(), reduce="sum", where=outer(made))
     return program.with_statements(reading(program, made.name, name, (other,)))
 
 
@@ -115,7 +120,7 @@ def _capped(s: Situation) -> Statement | None:
 
 def _no_cap(s: Situation) -> Iterator[Alternative]:
     if _capped(s) is not None:
-        yield Alternative(definition=s.definition.replace(softcap=None))
+        yield from s.changed("", softcap=None)
 
 
 def _cap(change: Callable[[sp.Expr, sp.Expr, sp.Expr], sp.Expr]) -> Rewrite:
@@ -171,12 +176,12 @@ ROWS = (
         threads=("mlc-llm#3426", "cntkx#10"), look=_SCALE, blind="d = 1 or m = 1", convention="scale",
     ),
     Fault(
-        "F06", "scale 1/d", "convention", "q.k/d", "q.k/sqrt(d)", _to(lambda s: 1 / D),
+        "F06", "scale 1/d", "convention", "q.k/d", "q.k/sqrt(d)", _to(lambda s: 1 / s.size("d")),
         look="d**-1 for d**-0.5", blind="d = 1", convention="scale",
     ),
     Fault(
         "F07", "scale of the model width, 1/sqrt(H d)", "convention", "q.k/sqrt(H d)", "q.k/sqrt(d)",
-        _to(lambda s: 1 / sp.sqrt(D * s.sizes["H"])), threads=("DL4Proteins#12", "set_transformer#18"),
+        _to(lambda s: 1 / sp.sqrt(s.size("d") * s.sizes["H"])), threads=("DL4Proteins#12", "set_transformer#18"),
         look="sqrt(d_model) where sqrt(d_head) is meant", blind="H = 1; H = d cannot be told from 1/d", convention="scale",
     ),
     Fault(
@@ -192,7 +197,8 @@ ROWS = (
     ),
     Fault(
         "F09", "scores are multiplied by sqrt(d) instead of divided", "mathematics", "q.k*sqrt(d)", "q.k/sqrt(d)",
-        _to(lambda s: sp.sqrt(D)), threads=("maxtext#1370",), look="the sign of the exponent of the scale", blind="d = 1",
+        _to(lambda s: sp.sqrt(s.size("d"))), threads=("maxtext#1370",),
+        look="the sign of the exponent of the scale", blind="d = 1",
         convention="scale",
     ),
     Fault(

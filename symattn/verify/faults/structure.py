@@ -170,6 +170,11 @@ def substituted(old: sp.Basic, new: sp.Basic) -> Edit:
     return with_conjunct(lambda c: new if c == old else c)
 
 
+def outer(s: Statement) -> sp.Basic:
+    """The conditions of a statement that read no index which it sums over: where its target is read."""
+    return sp.And(*(c for c in s.conditions if not c.free_symbols & set(s.over)))
+
+
 def fresh(program: Program, wish: str) -> str:
     """A name that no tensor of a program has."""
     taken = {*program.inputs, *(s.name for s in program)}

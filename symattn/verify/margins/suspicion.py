@@ -42,6 +42,9 @@ CLEARLY = 4.0
 """Standard errors that the noise has to be above that."""
 LEAST = 3e-5
 """A smaller gain or error of the scale is not told of."""
+RESOLVED = 16.0
+"""How many times the expected error a gain or a scale has to move an element: the rounding of one that is not far above the
+grid goes along with it (1 - tanh(x)^2 where tanh(x) rounds to 1)."""
 FEW = 12
 """Rows below which a mean square says nothing."""
 FILTERS = ("F08", "F33", "F87", "F88", "F91", "F92")
@@ -144,8 +147,8 @@ def _along(pairs: Sequence[tuple[Observed, Sample]]) -> Iterator[Suspicion]:
     """Errors that go along with the tensor, or with its derivative by the scale; the clearer of the two."""
     name, limit = pairs[0][1].tensor, max(_least(o) for o, _ in pairs)
     directions: Mapping[str, list[tuple[Sample, Array]]] = {
-        "gain": [(s, s.rows(o.base[name].value)) for o, s in pairs] if name != "lse" else [],
-        "scale": [(s, s.rows(by_scale(o)[name])) for o, s in pairs if name in by_scale(o)],
+        "gain": [(s, _resolved(s, o.base[name].value)) for o, s in pairs] if name != "lse" else [],
+        "scale": [(s, _resolved(s, by_scale(o)[name])) for o, s in pairs if name in by_scale(o)],
     }
     words = {"gain": "a gain of", "scale": "a scale that is off by"}
     found = []
@@ -155,6 +158,13 @@ def _along(pairs: Sequence[tuple[Observed, Sample]]) -> Iterator[Suspicion]:
             text = f"errors go along with {words[kind]} {short(x.amplitude)} (t = {x.t:.1f})"
             found.append((abs(x.t), Suspicion(kind, name, "", abs(x.amplitude), limit, text)))
     yield from (s for _, s in sorted(found, key=lambda x: -x[0])[:1])
+
+
+def _resolved(s: Sample, direction: Array) -> Array:
+    """A direction by rows, 0 where it is not far above what rounding does."""
+    x = s.rows(direction)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(x) >= RESOLVED * s.rms, x, 0.0)
 
 
 def _least(o: Observed) -> float:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from symattn.definition import Definition
+from symattn.errors import NotStatedError
 from symattn.intake import Array
 from symattn.theorems.subject import Subject
 from symattn.verify.faults.fault import SAME, Predictions, Situation
@@ -90,7 +91,9 @@ class Tried:
         return self.room[name].reach
 
     def several(self, name: str) -> Array:
-        """Keys, values or their gradients spread to the query heads."""
+        """Keys, values or their gradients spread to the query heads; :class:`NotStatedError` where the definition has none."""
+        if name not in self.fields:
+            raise NotStatedError(f"there is no {name} among the inputs")
         return self.fields[name].astype(np.float64)[:, self.observed.situation.reference.call.kv_head]
 
 
