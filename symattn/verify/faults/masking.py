@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from numbers import Rational
 from typing import Any
 
 import numpy as np
@@ -126,10 +127,10 @@ def _prefix(s: Situation) -> Iterator[Alternative]:
 def _prefix_off(s: Situation) -> Iterator[Alternative]:
     p = s.definition.prefix
     p = s.definition.params.get(p, p) if isinstance(p, str) else p
-    if isinstance(p, int):
-        yield from s.changed("one more", prefix=p + 1)
+    if isinstance(p, Rational):
+        yield from s.changed("one more", prefix=int(p) + 1)
         if p > 1:
-            yield from s.changed("one less", prefix=p - 1)
+            yield from s.changed("one less", prefix=int(p) - 1)
     elif p is not None:
         for label, by in (("one more", 1), ("one less", -1)):
             yield Alternative(label, fields={p: s.fields[p] + by})
