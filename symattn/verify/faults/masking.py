@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from numbers import Rational
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,7 @@ def _prefix(s: Situation) -> Iterator[Alternative]:
 def _prefix_off(s: Situation) -> Iterator[Alternative]:
     p = s.definition.prefix
     p = s.definition.params.get(p, p) if isinstance(p, str) else p
-    if isinstance(p, Rational):
+    if isinstance(p, (int, Fraction)):
         yield from s.changed("one more", prefix=int(p) + 1)
         if p > 1:
             yield from s.changed("one less", prefix=int(p) - 1)
