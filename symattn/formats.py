@@ -194,7 +194,7 @@ def ulp(x: Exact, format: Format | str) -> Fraction:
     return _power(e - f.precision + 1)
 
 
-def round_exact(x: Exact, format: Format | str, *, saturate: bool = False) -> Exact:
+def round_exact(x: Exact, format: Format | str, *, saturate: bool = False, towards: int = 0) -> Exact:
     """The number of a format nearest to an exact rational, ties to the even one; rounded once.
 
     Parameters
@@ -205,14 +205,16 @@ def round_exact(x: Exact, format: Format | str, *, saturate: bool = False) -> Ex
         A format or its name.
     saturate
         What overflows becomes the largest finite number with its sign; otherwise an infinity, or NaN in a format without.
+    towards
+        0: to nearest. 1: the smallest number that is not below; -1: the largest that is not above.
 
     Returns
     -------
     Fraction or float
-        Exact; a float only for ``inf``, ``-inf`` and ``nan``.
+        Exact; a float only for ``inf``, ``-inf`` and ``nan``. A zero has no sign.
 
-    >>> round_exact(Fraction(1, 3), "bfloat16")
-    Fraction(171, 512)
+    >>> round_exact(Fraction(1, 3), "bfloat16"), round_exact(Fraction(1, 3), "bfloat16", towards=-1)
+    (Fraction(171, 512), Fraction(85, 256))
     >>> round_exact(Fraction(10**6), "float16"), round_exact(Fraction(10**6), "float16", saturate=True)
     (inf, Fraction(65504, 1))
     """
@@ -225,9 +227,26 @@ def round_exact(x: Exact, format: Format | str, *, saturate: bool = False) -> Ex
         x = Fraction(x)
     if x == 0:
         return Fraction(0)
-    step = _power(max(floor_log2(x), f.emin) - f.precision + 1)
-    rounded = round(x / step) * step  # Fraction.__round__ goes to the even integer on a tie
-    return rounded if abs(rounded) <= f.max else _overflow(x > 0, f, saturate)
+    e = max(floor_log2(x), f.emin) - f.precision + 1
+    n, d = x.numerator, x.denominator
+    whole, rest = divmod(n, d << e) if e >= 0 else divmod(n << -e, d)  # rounded down, whatever the sign
+    d = d << e if e >= 0 else d
+    if rest and (towards > 0 or (not towards and (2 * rest, whole & 1) > (d, 0))):
+        whole += 1
+    rounded = Fraction(whole << e) if e >= 0 else Fraction(whole, 1 << -e)
+    if abs(rounded) <= f.max:
+        return rounded
+    inwards = towards and (towards < 0) == (x > 0)
+    return _overflow(x > 0, f, saturate or bool(inwards))
+
+
+def above(x: Exact) -> float:
+    """The smallest float64 that is not below a number, infinity included.
+
+    >>> above(Fraction(1, 3)) > Fraction(1, 3), above(Fraction(1, 4)), above(Fraction(10) ** 400)
+    (True, 0.25, inf)
+    """
+    return float(round_exact(x, "float64", towards=1))
 
 
 def round_array(x: Any, format: Format | str, *, rule: str = "even", saturate: bool = False) -> np.ndarray[Any, Any]:

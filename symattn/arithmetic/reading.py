@@ -22,6 +22,7 @@ from typing import Any
 from symattn.arithmetic.declared import Arithmetic
 from symattn.arithmetic.presets import get
 from symattn.errors import DefinitionError, FileFormatError
+from symattn.formats import round_exact
 
 LARGEST = 2**20
 """The most bytes of a file that is read."""
@@ -97,9 +98,4 @@ def upward(field: str, value: Any) -> Any:
         return math.inf
     if isinstance(value, Decimal) and value.adjusted() < -400:
         return math.nextafter(0.0, math.inf) if value > 0 and field in UPWARD else 0.0
-    exact = Fraction(value)
-    try:
-        near = float(exact)
-    except OverflowError:
-        return math.inf
-    return math.nextafter(near, math.inf) if field in UPWARD and Fraction(near) < exact else near
+    return float(round_exact(Fraction(value), "float64", towards=int(field in UPWARD)))

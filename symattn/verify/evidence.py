@@ -81,14 +81,4 @@ def _radius(value: float, mid: Any, rad: Any) -> float:
         return rad
     if not isinstance(mid, Fraction):
         return 0.0
-    return math.inf if not math.isfinite(value) else above(abs(Fraction(value) - mid) + rad)
-
-
-def above(x: Fraction) -> float:
-    """The smallest float64 that is not below a number.
-
-    >>> above(Fraction(1, 3)) > Fraction(1, 3), above(Fraction(1, 4))
-    (True, 0.25)
-    """
-    near = _float(x)
-    return near if not math.isfinite(near) or Fraction(near) >= x else math.nextafter(near, math.inf)
+    return math.inf if not math.isfinite(value) else formats.above(abs(Fraction(value) - mid) + rad)

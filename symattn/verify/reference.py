@@ -7,7 +7,6 @@ log-sum-exp where the declared arithmetic says that it recomputes the weights fr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -128,8 +127,7 @@ class Tolerance:
     def bound(self, mid: Array) -> Array:
         """The bound per element, rounded up to float64; 0 where the exact value is infinite or NaN."""
         values = [self.atol + self.rtol * abs(m) if isinstance(m, Fraction) else Fraction(0) for m in mid.ravel()]
-        ups = [b if Fraction(b := float(v)) >= v else math.nextafter(b, math.inf) for v in values]
-        return np.array(ups, dtype=np.float64).reshape(mid.shape)
+        return np.array([formats.above(v) for v in values], dtype=np.float64).reshape(mid.shape)
 
 
 def check_inputs(arithmetic: Arithmetic, call: Call, *, by_value: bool = False) -> None:

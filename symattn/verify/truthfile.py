@@ -108,16 +108,11 @@ def _rounded(e: Enclosure, format: formats.Format) -> tuple[Array, Array, Array]
         open_here = isinstance(r, float) or straddling(e[at], format) is not None
         status[at] = "undecided" if open_here else "exact" if r == 0 and value == m else "enclosed"
         rads[at] = (
-            _above(abs(value - m) + r)
+            formats.above(abs(value - m) + r)
             if isinstance(m, Fraction) and isinstance(value, Fraction) and not isinstance(r, float)
             else 0
         )
     return mid, rads, status
-
-
-def _above(x: Fraction) -> float:
-    near = float(x)
-    return near if Fraction(near) >= x else math.nextafter(near, math.inf)
 
 
 def _decimal(x: Any, digits: int, rounding: str = decimal.ROUND_HALF_EVEN) -> str:

@@ -26,7 +26,7 @@ from symattn.tensors import in_order
 from symattn.truth.enclosure import Enclosure, straddling
 from symattn.truth.fields import truth_of
 from symattn.verify.axiswords import axes_of
-from symattn.verify.evidence import Evidence, above
+from symattn.verify.evidence import Evidence
 from symattn.verify.golden import arrays, manifest
 from symattn.verify.inputs import Choice, cases_for
 from symattn.verify.judge import require_values
@@ -260,5 +260,8 @@ def _around(e: Evidence, center: Array) -> Array:
     found = []
     for bound, c, mid, rad in values:
         finite = np.isfinite(bound) and np.isfinite(c) and isinstance(mid, Fraction) and not isinstance(rad, float)
-        found.append(above(Fraction(bound) + abs(Fraction(c) - mid) + rad) if finite else bound if bound == bound else np.inf)
+        if finite:
+            found.append(formats.above(Fraction(bound) + abs(Fraction(c) - mid) + rad))
+        else:
+            found.append(bound if bound == bound else np.inf)
     return np.array(found, dtype=np.float64).reshape(e.bound.shape)

@@ -234,8 +234,7 @@ def magnitude(name: str, value: Any) -> float:
         exact = None
     if exact is None or exact <= 0 or exact > 10**30:
         raise InputValueError(f"the magnitude of {name} is a positive number up to 1e30, got {value!r}")
-    near = float(exact)
-    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
+    return formats.above(exact)
 
 
 class _Moved:
