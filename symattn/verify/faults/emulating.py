@@ -61,11 +61,11 @@ class Emulation:
         return Flash().setting(self.call)
 
     def outputs(self, machine: Machine) -> dict[str, Array]:
-        """Output and log-sum-exp."""
+        """Output and log-sum-exp; the latter where the definition does not return it too, since a backward starts from it."""
         c = self.call
         out, lse = emulated_forward.forward(c.query, c.key, c.value, self.setting, machine)
         out = within(out, formats.get(self.situation.arithmetic.output))
-        return {"out": out, "lse": lse} if self.situation.definition.lse else {"out": out}
+        return {"out": out, "lse": lse}
 
     def gradients(self, machine: Machine, saved: dict[str, Array]) -> dict[str, Array]:
         """Gradients by field name, from an output and LSE."""
@@ -165,7 +165,9 @@ class _Computed:
 
         def run(machine: Machine) -> dict[str, Array]:
             first = plain(s) if self.of_backward else machine
-            saved = dict(s.saved) if s.saved is not None else e.outputs(first)
+            saved = dict(s.saved or {})
+            if not {"out", "lse"} <= set(saved):
+                saved = e.outputs(first) | saved
             return e.gradients(machine if self.of_backward else plain(s), saved)
 
         return self._predictions(run, correct(s, backward=True), {})
