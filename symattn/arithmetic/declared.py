@@ -79,6 +79,9 @@ class Arithmetic:
         Roundings of the row maximum where it is read outside an exponential (the LSE of a kernel that folds the scale).
     folded
         Exponents may be formed as ``c r - fl(c m)`` from the unscaled score r, in one fma or two operations.
+    merged
+        The keys may be taken in parts, each with a softmax of its own, whose outputs are put together through their
+        log-sum-exps (format ``lse``).
     stale
         How far (in nats) the maximum in use may lag behind the true one.
     order, shift
@@ -142,6 +145,7 @@ class Arithmetic:
     scalar_format: str | None = None
     shift_roundings: int = 0
     folded: bool = False
+    merged: bool = False
     stale: float = 0.0
     order: Order | None = None
     shift: Shift | None = None
@@ -192,7 +196,7 @@ class Arithmetic:
             value = getattr(self, f)
             if not (_is_integer(value) and value >= 0):
                 raise self._wrong(f"{f} must be an integer >= 0, got {value!r}")
-        for f in ("expand_heads", "flush_to_zero", "staged", "sum_from_cast", "folded"):
+        for f in ("expand_heads", "flush_to_zero", "staged", "sum_from_cast", "folded", "merged"):
             if not isinstance(getattr(self, f), bool):
                 raise self._wrong(f"{f} must be true or false, got {getattr(self, f)!r}")
 
@@ -205,6 +209,10 @@ class Arithmetic:
             raise self._wrong("sum_from_cast and probability_scale are about weights that are rounded: declare probability")
         if (self.order is None) != (self.shift is None):
             raise self._wrong("order and shift are declared together: a replay needs both")
+        if self.merged and self.algorithm != "flash":
+            raise self._wrong("parts of the keys are merged where O = N/l (algorithm 'flash')")
+        if self.shift is not None and self.merged:
+            raise self._wrong("parts of the keys that are merged have maxima of their own: leave order and shift out")
         if self.shift is not None and self.stale:
             raise self._wrong("with a maximum that lags (stale) the cast cannot be replayed: leave order and shift out")
 

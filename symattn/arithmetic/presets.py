@@ -139,6 +139,8 @@ def _presets() -> dict[str, Arithmetic]:
     short: dict[str, Any] = {"exp_error": 1.1e-4, "source": "tiled kernels with a short polynomial for exp"}
     fast = {"fast-exp": "float32", "fast-exp-fp16": "float16", "fast-exp-bf16": "bfloat16"}
     rows += [flash(f, name=name, **short) for name, f in fast.items()]
+    split = "tiled kernels that split the keys and merge the parts through their log-sum-exps (decoding)"
+    rows += [flash(f, name=f"split-{SHORT[f]}", merged=True, source=split) for f in SHORT]
     rows += [
         flash_tf32(),
         flash_fp8(),

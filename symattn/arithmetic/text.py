@@ -44,6 +44,7 @@ def described(a: Arithmetic) -> str:
     if a.shift:
         parts.append(f"tiles {a.order}, {a.shift} maximum")
     for label, holds in (
+        ("parts merged by LSE", a.merged),
         ("heads expanded", a.expand_heads),
         ("subnormals flushed", a.flush_to_zero),
         ("backward staged", a.staged),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -14,6 +15,7 @@ from symattn.errors import ProgramError
 from symattn.program import Tensor, integer_symbols, name_of, reads, subscripts_of
 from symattn.readings import boxes as bx
 from symattn.readings import boxfunctions as fn
+from symattn.readings import merging
 from symattn.readings.boxes import Array, Box, Unit
 from symattn.readings.decisions import YES
 from symattn.readings.domain import open_grid
@@ -156,6 +158,8 @@ class Terms:
         a = bx.settled(self.box(exponent), self.unit)
         if self.known.arithmetic.folded:
             a = self._folded(exponent, a)
+        if self.known.arithmetic.merged:
+            a = self._merged(exponent, a)
         if self.known.late and any(self.known.boxes[name_of(x)].gauge for x in reads(exponent)):
             a = self._more(a, 4 * self.unit.u * self.known.late)
         self._in_exponent = before
@@ -173,6 +177,16 @@ class Terms:
             return a
         more = self.unit.u * reduce(np.add, [np.where(np.isfinite(s.value), s.size, 0.0) for s in shifts], 2 * a.size)
         return self._more(a, more)
+
+    def _merged(self, exponent: sp.Expr, a: Box) -> Box:
+        """An exponent ``z - m`` of a row whose parts are put together."""
+        shifts = [x for x in reads(exponent) if self.known.boxes[name_of(x)].gauge]
+        if not shifts:
+            return a
+        there = set().union(*(x.free_symbols for x in shifts))
+        keys = math.prod(self.known.sizes[x] for x in self.axes if x not in there)
+        size = reduce(np.add, [np.where(np.isfinite(s.value), s.size, 0.0) for s in map(self._read, shifts)])
+        return self._more(a, merging.of_exponent(self.known.arithmetic, a.size, size, keys))
 
     @staticmethod
     def _more(b: Box, error: Array | float) -> Box:

@@ -62,6 +62,7 @@ from symattn import formats
 from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, integer_symbols, name_of, reads
 from symattn.readings import boxes as bx
+from symattn.readings import merging
 from symattn.readings.blocks import Block
 from symattn.readings.boxes import Array, Box, Unit
 from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, gamma, sum_of_products, weights
@@ -298,7 +299,9 @@ class _Reading:
         if keep is not None:
             b = bx.select(keep, b, -np.inf if s.over and s.reduce == "max" else 1.0 if s.over and s.reduce == "prod" else 0.0)
         b = unknown(b, doubt) if s.over and s.reduce != "sum" else there_or_zero(b, inside, doubt)
-        return self._gauge(s, b) if s.range_only else self._store(s, b)
+        if s.range_only:
+            return self._gauge(s, b)
+        return self._store(s, self._put_together(s, b) if self.known.arithmetic.merged and self._is_average(s) else b)
 
     def scanned(self, group: tuple[Statement, ...]) -> None:
         """A scan group, step by step; what the boxes of a step say in one word holds for all steps so far."""
@@ -405,9 +408,21 @@ class _Reading:
         stale = a.stale if self.known.lagging is None else 0.0
         own = b.own if self.fixed else (b.own + np.where(finite, b.bound + stale, 0.0)) * bx.UP
         running = self.program[s.name].scan is not None  # its rescalings are in the list
-        again = b.rescalings + (0 if s.over or a.tile is None or running else 1)
+        again = b.rescalings + (0 if s.over or a.tile is None or running else 1) + (merging.AGAIN if a.merged else 0)
         low = np.maximum(np.abs(b.value) - own, 0.0)
         return Box(b.value, np.zeros_like(own), low, own, held=b.held, gauge=True, rescalings=again)
+
+    def _put_together(self, s: Statement, b: Box) -> Box:
+        """An average of a row whose parts are put together."""
+        a, terms, relative = self.known.arithmetic, Terms(self.known, s.indices), np.zeros(())
+        sums = [self.program[name_of(f.base)] for f in sp.Mul.make_args(s.expr) if f.is_Pow and isinstance(f.base, sp.Indexed)]
+        weights = [self.program[name_of(x)] for t in sums for x in reads(t.expr) if name_of(x) in self.program]
+        shifts = [(x, w) for w in weights for x in reads(w.expr) if self.known.boxes[name_of(x)].gauge]
+        for x, w in shifts:
+            keys = int(np.prod([self.known.sizes[i] for i in w.indices if i not in x.free_symbols]))
+            size = np.where(np.isfinite(b.value), terms.box(x).size, 0.0)
+            relative = np.maximum(relative, merging.of_average(a, size, keys))
+        return bx.finish(b.value, b.own, b.bound, b.low, relative, 0.0, b.nonneg, held=b.held, rescalings=b.rescalings)
 
     def _store(self, s: Statement, b: Box) -> Box:
         """The result rounded to the format that holds it."""

@@ -42,8 +42,8 @@ CORRECT: dict[str, Plan] = {
         *_ONLINE,
         Plan("exp2", "online", tiled(32), base2=True),
         Plan("lagging-maximum", "online", tiled(16, stale=LAG), tile=16, stale=LAG),
-        Plan("split", "split", tiled(1), splits=4),
-        Plan("split-tiles", "split", tiled(1), splits=2, tile=16),
+        Plan("split", "split", tiled(1, merged=True), splits=4),
+        Plan("split-tiles", "split", tiled(16, merged=True), splits=2, tile=16),
         Plan(
             "p-bfloat16",
             "online",
