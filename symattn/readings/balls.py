@@ -46,7 +46,12 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def evaluate(
-    program: Program, inputs: Mapping[str, object], *, sizes: Mapping[sp.Symbol | str, int] | None = None, bits: int = 200
+    program: Program,
+    inputs: Mapping[str, object],
+    *,
+    sizes: Mapping[sp.Symbol | str, int] | None = None,
+    bits: int = 200,
+    known: Mapping[str, Objects] | None = None,
 ) -> dict[str, Objects]:
     """Every tensor of a program as balls that contain the exact values.
 
@@ -60,6 +65,8 @@ def evaluate(
         Sizes that no input shows.
     bits
         Working precision. The radius is what the arithmetic proves at this precision.
+    known
+        Further inputs as arrays of balls, which another program gave.
 
     Returns
     -------
@@ -81,7 +88,7 @@ def evaluate(
     '[2.1051709180756476248 +/- 1.18e-20]'
     """
     with precision(checked_bits(bits)):
-        return evaluate_over(program, inputs, TABLE, sizes)
+        return evaluate_over(program, inputs, TABLE, sizes, known)
 
 
 def ball(x: Exact) -> Any:

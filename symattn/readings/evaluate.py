@@ -32,7 +32,11 @@ Bools = npt.NDArray[np.bool_]
 
 
 def evaluate_over(
-    program: Program, inputs: Mapping[str, object], table: NumberTable, sizes: Mapping[sp.Symbol | str, int] | None = None
+    program: Program,
+    inputs: Mapping[str, object],
+    table: NumberTable,
+    sizes: Mapping[sp.Symbol | str, int] | None = None,
+    known: Mapping[str, Objects] | None = None,
 ) -> dict[str, Objects]:
     """Every tensor of a program, inputs included, as object arrays of one number type.
 
@@ -46,6 +50,8 @@ def evaluate_over(
         The number type.
     sizes
         Sizes that no input shows.
+    known
+        Further inputs as arrays of the number type, which another program gave.
 
     Raises
     ------
@@ -54,24 +60,30 @@ def evaluate_over(
     UndecidedError
         When a condition depends on numbers that do not decide it.
     """
-    check_names(program, inputs)
+    known = known or {}
+    check_names(program, {**inputs, **known})
     exact = {n: exact_array(v) for n, v in inputs.items()}
-    found = find_sizes(program, {n: v.shape for n, v in exact.items()}, sizes)
-    return _Run(program, table, exact, found).run()
+    found = find_sizes(program, {n: v.shape for n, v in (exact | dict(known)).items()}, sizes)
+    return _Run(program, table, exact, found, known).run()
 
 
 class _Run(Stepwise):
     """One evaluation of a program: what is known so far, and how the next statement follows from it."""
 
     def __init__(
-        self, program: Program, table: NumberTable, exact: Mapping[str, Objects], sizes: Mapping[sp.Symbol, int]
+        self,
+        program: Program,
+        table: NumberTable,
+        exact: Mapping[str, Objects],
+        sizes: Mapping[sp.Symbol, int],
+        known: Mapping[str, Objects],
     ) -> None:
         super().__init__(program, sizes, exact)
         self.table = table
         self.zero, self.one = table.number(0), table.number(1)
         self.known: dict[str, Objects] = {
             n: self._array([table.number(x) for x in v.ravel().tolist()], v.shape) for n, v in exact.items()
-        }
+        } | dict(known)
         self.whole, self.settled = dict(self.known), dict(self.known)
 
     def run(self) -> dict[str, Objects]:

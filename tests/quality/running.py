@@ -19,7 +19,7 @@ from tests.quality.row import Row
 BY_NAME = {k.name: k for k in KINDS}
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=256)  # the whole pack in every dtype
 def _reference(fields: tuple[tuple[str, Any], ...], kind: str, dtype: str) -> Reference:
     d = Definition.of(**dict(fields))
     return Reference(d, fields_for(d, fitted(d, BY_NAME[kind].shape), dtype, 0, BY_NAME[kind]))

@@ -1,4 +1,4 @@
-"""Parts of the keys put together through their log-sum-exps: within the bound of what is declared, outside of it where it is not."""
+"""Parts of the keys put together through their log-sum-exps: within the bound where that is declared, outside where not."""
 
 from __future__ import annotations
 
