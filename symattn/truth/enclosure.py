@@ -1,34 +1,53 @@
-"""Enclosures: for every element of a tensor an exact midpoint and radius that provably hold the exact value between them."""
+"""Enclosures: for every element of a tensor a midpoint and a radius that provably hold the exact value, and how it was found."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
-import flint
 import numpy as np
 import numpy.typing as npt
 
 from symattn import formats
 from symattn.errors import UndecidedError
 from symattn.numbers import Exact
-from symattn.readings.balls import SCALE, parts
-from symattn.readings.specials import Special
+from symattn.truth.neighbours import Rounded, rounded
+from symattn.truth.questions import Digits, Nothing, Question
+from symattn.truth.values import Balls, Each, Objects, Values, object_array
 
 Array = npt.NDArray[Any]
-Status = Literal["exact", "enclosed", "tiny", "undecided"]
+Status = Literal["exact", "enclosed", "bounded", "tiny", "undecided"]
 
 SHOWN, SHOWN_DIGITS = 4, 5
 """How many values, and digits of each, a printed enclosure shows."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
+class How:
+    """How an element is known: its status, the tier that it is from, and what is assumed.
+
+    >>> print(How("bounded", "double", "exp within 4 ulp"))
+    bounded by double, assuming exp within 4 ulp
+    """
+
+    status: Status
+    tier: str = ""
+    assumption: str | None = None
+
+    def __str__(self) -> str:
+        by = f" by {self.tier}" if self.tier else ""
+        return f"{self.status}{by}" + (f", assuming {self.assumption}" if self.assumption else "")
+
+
 class Enclosure:
     """The values of a tensor, each known to lie in ``[mid - rad, mid + rad]``.
+
+    Made by :func:`symattn.truth.truth`, whose tiers leave float64 arrays, scaled integers or balls in it; fractions are made of
+    them when ``mid`` or ``rad`` is read, and kept.
 
     Parameters
     ----------
@@ -37,23 +56,79 @@ class Enclosure:
     rad
         Object array of ``Fraction``; the float ``inf`` where nothing is known.
     status
-        Array of text: ``exact`` (radius 0), ``enclosed`` (the digits asked for are guaranteed), ``tiny`` (they are not, because
-        the value is 0 or below ``10^(-2 digits)`` of the largest one asked for), ``undecided`` (they are not). The enclosure
-        holds in each case.
+        Array of text: ``exact`` (radius 0), ``enclosed`` (what was asked is guaranteed), ``bounded`` (it is, under the assumption
+        that :meth:`how` names), ``tiny`` (it is not, because the value is 0 or below ``10^(-2 digits)`` of the largest one asked
+        for), ``undecided`` (it is not). The enclosure holds in each case.
 
     >>> one = Enclosure(*(np.array([x], dtype=object) for x in (Fraction(1, 3), Fraction(1, 10**9), "enclosed")))
     >>> one.float(), one.round("bfloat16")
     (array([0.33333333]), array([0.333984], dtype=bfloat16))
     """
 
-    mid: Array
-    rad: Array
-    status: Array
+    def __init__(self, mid: Array, rad: Array, status: Array) -> None:
+        names, codes = np.unique(np.asarray(status, dtype=str), return_inverse=True)
+        self._set(Objects(mid, rad), codes.reshape(mid.shape), tuple(How(n) for n in names.tolist()))
+
+    def _set(self, values: Values, codes: Array, known: tuple[How, ...]) -> None:
+        self.values, self.codes, self.known = values, np.asarray(codes, dtype=np.uint8), known
+
+    @classmethod
+    def of(cls, values: Values, codes: Array, known: tuple[How, ...]) -> Enclosure:
+        """An enclosure of what a tier left: ``codes`` says by number which of ``known`` an element is."""
+        made = cls.__new__(cls)
+        made._set(values, codes, known)
+        return made
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the tensor."""
-        return self.mid.shape
+        return self.values.shape
+
+    @cached_property
+    def _exact(self) -> tuple[Array, Array]:
+        mids, rads = self.values.exact()
+        return object_array(mids, self.shape), object_array(rads, self.shape)
+
+    @property
+    def mid(self) -> Array:
+        """The midpoints: object array of ``Fraction``, and of floats where the value is special."""
+        return self._exact[0]
+
+    @property
+    def rad(self) -> Array:
+        """The radii: object array of ``Fraction``, and of the float inf where nothing is known."""
+        return self._exact[1]
+
+    @cached_property
+    def status(self) -> Array:
+        """The status of each element, an array of text."""
+        return self._named([k.status for k in self.known])
+
+    @property
+    def tier(self) -> Array:
+        """The tier that each element is from, an array of text."""
+        return self._named([k.tier for k in self.known])
+
+    def _named(self, names: list[str]) -> Array:
+        width = max([9, *map(len, names)])
+        return np.array(names or [""], dtype=f"<U{width}")[self.codes].reshape(self.shape)
+
+    def how(self, *index: int) -> How:
+        """How one element is known.
+
+        >>> Enclosure(*(np.array([x], dtype=object) for x in (Fraction(1), Fraction(0), "exact"))).how(0).status
+        'exact'
+        """
+        return self.known[int(self.codes[index])]
+
+    def counts(self) -> dict[How, int]:
+        """How many elements are known in which way, the most frequent first."""
+        found = np.bincount(self.codes.ravel(), minlength=len(self.known)).tolist()
+        merged: dict[How, int] = {}
+        for how, count in zip(self.known, found, strict=True):
+            if count:
+                merged[how] = merged.get(how, 0) + count
+        return dict(sorted(merged.items(), key=lambda item: -item[1]))
 
     def __repr__(self) -> str:
         """Shape, how many elements have which status, and the first few values: an array of fractions fills the screen.
@@ -61,20 +136,31 @@ class Enclosure:
         >>> Enclosure(*(np.array([x] * 9, dtype=object) for x in (Fraction(1, 3), Fraction(1, 10**9), "enclosed")))
         <Enclosure of shape (9,): 9 enclosed; 0.33333, 0.33333, 0.33333, 0.33333, ...>
         """
-        names, counts = np.unique(np.asarray(self.status, dtype=str), return_counts=True)
-        states = ", ".join(f"{n} {name}" for name, n in zip(names.tolist(), counts.tolist(), strict=True)) or "empty"
-        first = list(itertools.islice(self.mid.flat, SHOWN))
-        values = ", ".join([decimal(x, SHOWN_DIGITS) for x in first] + ["..."] * (self.mid.size > SHOWN))
+        found: dict[str, int] = {}
+        for how, count in self.counts().items():
+            found[how.status] = found.get(how.status, 0) + count
+        states = ", ".join(f"{count} {name}" for name, count in sorted(found.items())) or "empty"
+        first = self.values.exact(np.arange(min(SHOWN, self.values.size)))[0]
+        values = ", ".join([decimal(x, SHOWN_DIGITS) for x in first] + ["..."] * (self.values.size > SHOWN))
         return f"<Enclosure of shape {self.shape}: {states}{'; ' + values if values else ''}>"
+
+    @property
+    def undecided(self) -> npt.NDArray[np.bool_]:
+        """Where an element is undecided."""
+        return np.array([k.status == "undecided" for k in self.known] or [False])[self.codes].reshape(self.shape)
 
     @property
     def decided(self) -> bool:
         """Whether no element is undecided."""
-        return not bool(np.any(self.status == "undecided"))
+        return not bool(self.undecided.any())
+
+    def each(self, f: Each) -> Enclosure:
+        """The enclosure with its elements moved: ``f`` takes an array of this shape to one of some of the elements in it."""
+        return Enclosure.of(self.values.each(f), f(self.codes), self.known)
 
     def __getitem__(self, index: Any) -> Enclosure:
         """A part of the tensor, or one element as an enclosure of shape ()."""
-        return Enclosure(*(_sub(v, index) for v in (self.mid, self.rad, self.status)))
+        return self.each(lambda array: _sub(array, index))
 
     def lower(self) -> Array:
         """The lower ends: exact numbers, -inf where nothing is known."""
@@ -95,15 +181,34 @@ class Enclosure:
         ------
         UndecidedError
             When both ends of an enclosure do not round to the same number: it holds a midpoint between two floats. Ask
-            ``truth(..., decide=format)``, which raises the precision until none does.
+            ``truth(..., decide=format)``, which raises the precision until none does; :meth:`neighbours` gives both numbers.
         """
-        open_at = straddling(self, format)
-        if open_at is not None:
+        found = self._rounded(format)
+        if found.open.any():
+            at = tuple(int(k) for k in np.argwhere(found.open)[0])
+            one = self[at]
             raise UndecidedError(
-                f"element {open_at} is {float(self.mid[open_at])!r} within {float(self.rad[open_at]):.3g}, which holds the "
-                f"midpoint of two numbers of {formats.get(format)}; more bits may decide it"
+                f"element {at} is {decimal(one.mid[()], 17)} within {decimal(one.rad[()], 3)}, which holds the midpoint of two "
+                f"numbers of {formats.get(format)}: it rounds to {found.low[at]!s} or {found.high[at]!s}; more bits may decide it"
             )
-        return formats.to_array(self.mid, format)
+        return _cast(found.low, format)
+
+    def neighbours(self, format: str | formats.Format) -> tuple[Array, Array]:
+        """What the lower and the upper end of each enclosure round to, as arrays of the dtype: the same where it is decided.
+
+        >>> tie = Enclosure(*(np.array([x], dtype=object) for x in (1 + Fraction(1, 256), Fraction(1, 10**40), "undecided")))
+        >>> [end.astype(float).tolist() for end in tie.neighbours("bfloat16")]
+        [[1.0], [1.0078125]]
+        """
+        found = self._rounded(format)
+        return _cast(found.low, format), _cast(found.high, format)
+
+    def open(self, format: str | formats.Format) -> npt.NDArray[np.bool_]:
+        """Where the enclosure does not tell the correctly rounded value."""
+        return self._rounded(format).open
+
+    def _rounded(self, format: str | formats.Format) -> Rounded:
+        return rounded(self.values, format)
 
     def decimal(self, digits: int) -> Array:
         """The midpoints as text of so many significant digits, rounded to nearest; right where that many are guaranteed.
@@ -117,99 +222,31 @@ class Enclosure:
 
 def straddling(e: Enclosure, format: str | formats.Format) -> tuple[int, ...] | None:
     """The index of an element whose enclosure does not round to one number of a format; None where there is none."""
-    f = formats.get(format)
-    for at in np.ndindex(*e.shape):
-        m: Any = e.mid[at]
-        r: Any = e.rad[at]
-        if isinstance(r, float) or (r and formats.round_exact(m - r, f) != formats.round_exact(m + r, f)):
-            return at
-    return None
+    at = np.argwhere(e.open(format))
+    return tuple(int(k) for k in at[0]) if len(at) else None
+
+
+def classified(name: str, values: Values, question: Question, tier: str = "", assumption: str | None = None) -> Enclosure:
+    """An enclosure of what a tier left, each element with the status that a question gives it.
+
+    >>> import flint
+    >>> classified("x", Balls(np.array([flint.arb(1) / 3, flint.arb(2)], dtype=object)), Digits(10), "balls").status.tolist()
+    ['enclosed', 'exact']
+    """
+    known = (How("exact", tier), How("bounded" if assumption else "enclosed", tier, assumption), How("undecided", tier, assumption))
+    codes = np.where(values.points() & (assumption is None), 0, np.where(question.open(name, values), 2, 1))
+    return Enclosure.of(values, codes.reshape(values.shape), known)
 
 
 def of_balls(balls: Array, digits: int | None = None) -> Enclosure:
     """The enclosure of an array of balls; without ``digits`` every finite ball counts as enclosed."""
-    scale = max(SCALE, 4 * (digits or 0))
-    found = [parts(x, scale) for x in balls.ravel().tolist()]
-    return Enclosure(
-        _array([m for m, _ in found], balls.shape),
-        _array([r for _, r in found], balls.shape),
-        np.array([status(m, r, digits) for m, r in found], dtype="<U9").reshape(balls.shape),
-    )
-
-
-def open_balls(balls: Array, digits: int) -> list[Any]:
-    """The balls that do not guarantee so many digits yet, told without a fraction; one that is just good enough may be there.
-
-    >>> third = flint.arb(1) / 3
-    >>> [len(open_balls(np.array([third, flint.arb(2), flint.arb(0, 1)]), d)) for d in (12, 18)]
-    [1, 2]
-    """
-    bits = math.ceil(digits * math.log2(10)) + 3  # rad <= |mid| 2^-bits, hence 2 rad 10^digits <= |mid| / 4
-    values = (x for x in balls.ravel().tolist() if not isinstance(x, Special))
-    return [x for x in values if x.rel_accuracy_bits() < bits and not x.is_exact()]
-
-
-def only_tiny(undecided: Iterable[Any], all_values: Iterable[Array], digits: int) -> bool:
-    """Whether balls all contain 0 and are certainly below ``10^(-2 digits)`` of the largest of all values.
-
-    >>> one = np.array([flint.arb(1)])
-    >>> [only_tiny([flint.arb(0, r)], [one], 5) for r in (1e-11, 1e-9)], only_tiny([flint.arb(1e-12, 1e-13)], [one], 5)
-    ([True, False], False)
-    """
-    sizes = (x.abs_lower() for v in all_values for x in v.ravel().tolist() if not isinstance(x, Special) and x.is_finite())
-    floor = max(sizes, default=flint.arb(0)) / flint.arb(10) ** (2 * digits)
-    return all(x.contains(0) and x.abs_upper() <= floor for x in undecided)
+    return classified("", Balls(balls, max(Balls(balls).scale, 4 * (digits or 0))), Digits(digits) if digits else Nothing(), "balls")
 
 
 def of_exact(values: Array) -> Enclosure:
     """The enclosure of exact numbers."""
-    zero = _array([Fraction(0)] * values.size, values.shape)
-    return Enclosure(values, zero, np.full(values.shape, "exact", dtype="<U9"))
-
-
-def status(mid: Exact, rad: Exact, digits: int | None) -> Status:
-    """Whether a radius guarantees so many significant digits: it is at most half a unit of the last one.
-
-    >>> status(Fraction(1, 3), Fraction(1, 10**6), 5), status(Fraction(1, 3), Fraction(1, 10**6), 8)
-    ('enclosed', 'undecided')
-    """
-    if rad == 0:
-        return "exact"
-    if isinstance(rad, float):
-        return "undecided"
-    if digits is None:
-        return "enclosed"
-    m: Any = mid
-    above = rad.numerator * (2 * 10**digits + 1) * m.denominator  # 2 rad 10^digits <= |mid| - rad, in integers
-    return "enclosed" if above <= abs(m.numerator) * rad.denominator else "undecided"
-
-
-def with_tiny(found: Mapping[str, Enclosure], digits: int) -> dict[str, Enclosure]:
-    """Undecided elements that are certainly below ``10^(-2 digits)`` of the largest value of all tensors become ``tiny``.
-
-    >>> mid, rad = (np.array(x, dtype=object) for x in ([Fraction(1), Fraction(0)], [Fraction(0), Fraction(1, 10**50)]))
-    >>> a = Enclosure(mid, rad, np.array(["exact", "undecided"]))
-    >>> with_tiny({"x": a}, 20)["x"].status.tolist(), with_tiny({"x": a}, 40)["x"].status.tolist()
-    (['exact', 'tiny'], ['exact', 'undecided'])
-    """
-    if all(e.decided for e in found.values()):
-        return dict(found)
-    known = (
-        (m, r)
-        for e in found.values()
-        for m, r in zip(e.mid.flat, e.rad.flat, strict=True)
-        if isinstance(m, Fraction) and isinstance(r, Fraction)
-    )
-    floor = max((abs(m) - r for m, r in known), default=Fraction(0)) / 10 ** (2 * digits)
-    out = {}
-    for name, e in found.items():
-        state = e.status.copy()
-        for at in map(tuple, np.argwhere(e.status == "undecided")):
-            m, r = e.mid[at], e.rad[at]
-            if isinstance(m, Fraction) and isinstance(r, Fraction) and abs(m) + r <= floor:
-                state[at] = "tiny"
-        out[name] = Enclosure(e.mid, e.rad, state)
-    return out
+    zero = object_array([Fraction(0)] * values.size, values.shape)
+    return Enclosure.of(Objects(values, zero), np.zeros(values.shape), (How("exact"),))
 
 
 def decimal(x: Exact, digits: int) -> str:
@@ -240,14 +277,14 @@ def _magnitude(x: Fraction) -> int:
     return math.floor(formats.floor_log2(x) * math.log10(2)) + 1
 
 
-def _array(values: list[Any], shape: tuple[int, ...]) -> Array:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out.reshape(shape)
+def _cast(values: Array, format: str | formats.Format) -> Array:
+    """Numbers of a format, as float64, in its dtype."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return values.astype(formats.get(format).dtype)
 
 
 def _each(f: Any, *arrays: Array) -> Array:
-    return _array([f(*v) for v in zip(*(a.ravel().tolist() for a in arrays), strict=True)], arrays[0].shape)
+    return object_array([f(*v) for v in zip(*(a.ravel().tolist() for a in arrays), strict=True)], arrays[0].shape)
 
 
 def _sub(values: Array, index: Any) -> Array:

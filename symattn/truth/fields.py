@@ -126,10 +126,10 @@ def back(bound: Bound, name: str, found: Enclosure) -> tuple[str, Enclosure]:
 
     A gradient that is summed because its mask was broadcast is summed exactly: midpoints and radii add up.
     """
-    field, mid = laid_back(bound, name, found.mid)
-    rad = laid_back(bound, name, found.rad)[1]
-    if mid.size == found.status.size:
-        return field, Enclosure(mid, rad, laid_back(bound, name, found.status)[1])
+    field, codes = laid_back(bound, name, found.codes)
+    if codes.size == found.codes.size:
+        return field, found.each(lambda array: laid_back(bound, name, array)[1])
+    mid, rad = (laid_back(bound, name, array)[1] for array in (found.mid, found.rad))
     return field, Enclosure(mid, rad, np.where(rad == 0, "exact", "enclosed"))
 
 

@@ -1,35 +1,80 @@
-"""The exact values of a program, enclosed: balls whose precision is raised until the question asked is decided."""
+"""The exact values of a program, enclosed: the fastest tier first, and only what is undecided goes on to the next precision."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from fractions import Fraction
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import sympy as sp
-from sympy.core.relational import Relational
-from sympy.functions.elementary.piecewise import ExprCondPair
 
 from symattn import formats
-from symattn.errors import LimitError, ProgramError, UndecidedError, nearest
+from symattn.errors import LimitError, ProgramError, UnknownNameError, nearest
+from symattn.numbers import exact_array
 from symattn.program import Program
-from symattn.readings import balls, exact
-from symattn.readings.tables import Objects
-from symattn.truth.enclosure import Enclosure, of_balls, of_exact, only_tiny, open_balls, straddling, with_tiny
+from symattn.readings.sizes import check_names, find_sizes
+from symattn.truth.enclosure import Enclosure
+from symattn.truth.escalation import Plan, Step, escalate
+from symattn.truth.questions import All, Asked, Digits, Nothing, Question, Rounding
+from symattn.truth.tiers import TIERS, Job, Tier, is_rational
+from symattn.truth.tiers import tier as tier_of
+from symattn.truth.values import Values
+
+__all__ = ["DIGITS", "MAX_DIGITS", "Rule", "Truth", "is_rational", "truth"]
 
 DIGITS = 50
 """Significant digits that are guaranteed when nothing else is asked."""
 MAX_DIGITS = 100_000
+GUARD = 64
+"""Bits beyond those that the question needs, at which it is first asked in full."""
 ROUNDS = 3
-"""How often the precision is doubled beyond what the digits need, before what is left is called undecided."""
-EXACT_POINTS = 4000
-"""Numbers in the inputs of a rational program up to which it is evaluated in fractions."""
+"""How often the precision is doubled beyond what digits need, before what is left is called undecided."""
+ROUNDINGS = 2
+"""How often it is doubled for a correctly rounded value: an element that is still open then is nearly always a tie."""
 
-_RATIONAL = (sp.Add, sp.Mul, sp.Abs, sp.Max, sp.Min, sp.sign, sp.floor, sp.Mod, sp.Piecewise, ExprCondPair)
-_LOGICAL = (Relational, sp.And, sp.Or, sp.Not)
+Rule = Callable[[str, Values, npt.NDArray[np.intp]], npt.ArrayLike]
+"""A question of the user: of the elements of a tensor at some flat positions, which are open."""
+
+
+class Truth(dict[str, Enclosure]):
+    """Enclosures by name, and how they were found.
+
+    Attributes
+    ----------
+    steps
+        Each round: the tier, its precision, how many elements were open before and after, why other tiers did not take it.
+    """
+
+    def __init__(self, found: Mapping[str, Enclosure], steps: Iterable[Step] = ()) -> None:
+        super().__init__(found)
+        self.steps = tuple(steps)
+
+    @property
+    def decided(self) -> bool:
+        """Whether no element is undecided."""
+        return all(e.decided for e in self.values())
+
+    def report(self) -> str:
+        """The rounds, a line each, and how the elements of each tensor are known."""
+        lines = [str(s) for s in self.steps]
+        for name, e in self.items():
+            lines += [f"{name}: {count} {how}" for how, count in e.counts().items()]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a caller asks, checked."""
+
+    question: Question
+    digits: int
+    start: int
+    cap: int
+    patient: bool
+    format: formats.Format | None
 
 
 def truth(
@@ -38,11 +83,15 @@ def truth(
     *,
     digits: int | None = None,
     bits: int | None = None,
+    until: Literal["decided"] | None = None,
+    decide: str | formats.Format | Rule | None = None,
     outputs: Iterable[str] | None = None,
-    decide: str | formats.Format | None = None,
+    tier: str | None = None,
+    assume: bool = False,
     max_bits: int | None = None,
     sizes: Mapping[sp.Symbol | str, int] | None = None,
-) -> dict[str, Enclosure]:
+    progress: Callable[..., None] | None = None,
+) -> Truth:
     """The exact values of some tensors of a program, enclosed.
 
     Parameters
@@ -52,38 +101,52 @@ def truth(
     inputs
         Arrays; floats are the dyadic rationals that they are, text is read exactly.
     digits
-        Significant digits to guarantee on every element (50): the precision is raised until each radius is at most half a
-        unit of the last of them, or ``max_bits`` is reached.
+        Significant digits to guarantee on every element (50 where nothing is asked): the radius is at most half a unit of the
+        last of them.
     bits
-        Instead of digits: one evaluation at this precision, nothing guaranteed but the enclosure.
+        Instead: one evaluation at this precision, nothing guaranteed but the enclosure.
+    until
+        ``"decided"``: until every element rounds to one number of the format of the inputs (float64 where they have none).
+    decide
+        The same for another float format; or a rule ``rule(name, values, at)`` that says which of the elements at the flat
+        positions ``at`` are open.
     outputs
         Names of tensors; by default the outputs of the program.
-    decide
-        A float format: the precision is raised until every element rounds to one number of it.
+    tier
+        The only tier to use, by name; by default the fastest that takes it, and stronger ones for what it leaves.
+    assume
+        Whether values may rest on what is tested and not proved (the accuracy of a library's exp); they are ``bounded`` then.
     max_bits
-        Cap of the precision, and the wish that it be reached if need be; by default eight times what the digits need.
+        Cap of the precision, and the wish that it be reached if need be; by default eight times what digits need, and four times
+        what a rounding needs.
     sizes
         Sizes that no input shows.
+    progress
+        Handed to engines that tell how far they are.
 
     Returns
     -------
-    dict
-        An :class:`Enclosure` for each name. A value may be 0 for a reason that no number of digits shows. An element whose
-        digits are not guaranteed is ``tiny`` where it is certainly below ``10^(-2 digits)`` of the largest value of all outputs,
-        and ``undecided`` otherwise; its enclosure holds all the same.
+    Truth
+        An :class:`Enclosure` for each name, and the rounds that it took. Only rows with open elements go on from one precision
+        to the next; the others keep the enclosure that decided them. Ties and zeros are settled exactly where the program shows
+        them (equal scores, a constant column of V). Of digits, an element that is not guaranteed is ``tiny`` where it is
+        certainly below ``10^(-2 digits)`` of the largest value of all outputs. What is left is ``undecided``; its enclosure holds
+        all the same, and ``neighbours`` gives both numbers of a format that it may be.
 
-        The precision is doubled for all elements at once, so an element that is 0 would cost the others dear. Therefore, when at
-        twice the precision that the digits need or more the only elements left are tiny and still contain 0, that is the answer.
-        A number that small which is not 0 gets its digits when ``max_bits`` is given: then the precision goes up to it.
+        Where at twice the precision that the digits need or more the only elements left are tiny and still contain 0, that is the
+        answer; a number that small which is not 0 gets its digits when ``max_bits`` is given. Where a rounding is asked, such an
+        element is followed to below the smallest subnormal number.
 
     Raises
     ------
     UndecidedError
-        When a condition of the program is not decided at the cap.
+        When a condition of the program is not decided at the cap, or no tier takes the program.
     ProgramError
         For an output that the program does not define.
+    UnknownNameError
+        For a tier or a format that does not exist.
     LimitError
-        For digits or bits beyond 100000 digits.
+        For digits or bits beyond 100000 digits, and for questions that exclude each other.
 
     >>> from symattn.program import Statement, indices, size, tensor
     >>> i, = indices("i")
@@ -92,84 +155,69 @@ def truth(
     >>> y.decimal(30).tolist(), y.status.tolist()
     (['1.10517091807564762481170782649', '1.00000000000000000000000000000'], ['enclosed', 'exact'])
     """
-    if digits is not None and bits is not None:
-        raise LimitError("give digits or bits, not both")
     wanted = program.outputs if outputs is None else tuple(outputs)
     for name in wanted:
         if name not in program:
             raise ProgramError(f"the program defines no tensor {name!r}. {nearest(name, [s.name for s in program])}")
-    asked = digits if digits is not None else DIGITS if bits is None else None
-    start = math.ceil((asked or 0) * math.log2(10)) + 64 if bits is None else bits
-    if not 1 <= start <= MAX_DIGITS * 4 or (digits is not None and digits < 1):
-        raise LimitError(f"{digits if digits is not None else bits} is beyond what is answered: 1 to {MAX_DIGITS} digits")
+    asked = _asked(digits, bits, _rounding(until, decide, inputs), max_bits)
     lean = program.with_statements(program.statements, wanted).live()
     given = {n: v for n, v in inputs.items() if n in lean.inputs or n not in program.inputs}
-    if bits is None and is_rational(lean):
-        found = _fractions(lean, given, wanted, sizes)
-        if found is not None:
-            return found
-    cap = max_bits or (start << ROUNDS)
-    precision = start
-    while True:
-        last = bits is not None or 2 * precision > cap
+    check_names(lean, given)
+    arrays = {n: v if isinstance(v, np.ndarray) else exact_array(v) for n, v in given.items()}
+    known = {str(s): k for s, k in find_sizes(lean, {n: v.shape for n, v in arrays.items()}, sizes).items()}
+    job = Job(lean, arrays, known, wanted, asked.start, asked.digits, not assume, progress)
+    plan = Plan(
+        asked.question,
+        asked.start,
+        asked.cap,
+        _tiers(tier, lean, plain=bits is not None),
+        asked.digits,
+        asked.patient,
+        asked.format.eta if asked.format is not None and max_bits is None else None,
+        settles=bits is None,
+    )
+    found, steps = escalate(job, plan)
+    return Truth({n: found[n] for n in wanted}, steps)
+
+
+def _tiers(name: str | None, program: Program, plain: bool) -> tuple[Tier, ...]:
+    """The tiers that may be used; for one evaluation at a precision, none of those that have another one."""
+    if name is not None:
+        return (tier_of(name),)
+    return tuple(t for t in TIERS if not (plain and t.quick))
+
+
+def _rounding(until: str | None, decide: Any, inputs: Mapping[str, object]) -> Question | None:
+    """The question of a correctly rounded value, or the caller's own."""
+    if until is not None and until != "decided":
+        raise UnknownNameError(f"until is 'decided' or None, got {until!r}")
+    if decide is None:
+        return Rounding(_format_of(inputs)) if until else None
+    if isinstance(decide, str | formats.Format):
+        return Rounding(formats.get(decide))
+    return Asked(decide)
+
+
+def _format_of(inputs: Mapping[str, object]) -> formats.Format:
+    """The widest format of the float arrays among the inputs."""
+    found = []
+    for v in inputs.values():
         try:
-            values = {n: v for n, v in balls.evaluate(lean, given, sizes=sizes, bits=precision).items() if n in wanted}
-        except UndecidedError:
-            if last:
-                raise
-        else:
-            hopeless = precision > start and max_bits is None
-            if last or asked is None or _settled(values, asked, hopeless):
-                found = {n: of_balls(values[n], asked) for n in wanted}
-                if last or decide is None or all(straddling(e, decide) is None for e in found.values()):
-                    return found if asked is None else with_tiny(found, asked)
-        precision *= 2
+            found.append(formats.get(getattr(v, "dtype", None) or "none"))
+        except (UnknownNameError, TypeError):
+            continue
+    return max(found, key=lambda f: f.precision, default=formats.get("float64"))
 
 
-def _settled(values: Mapping[str, Objects], digits: int, hopeless: bool) -> bool:
-    """Whether all digits are guaranteed, or where ``hopeless``, whether what lacks them is 0 as far as can be told."""
-    undecided = [x for v in values.values() for x in open_balls(v, digits)]
-    return not undecided or (hopeless and only_tiny(undecided, values.values(), digits))
-
-
-def is_rational(program: Program) -> bool:
-    """Whether every statement is made of rational operations, so that rational inputs give rational values.
-
-    >>> from symattn.program import Statement, tensor
-    >>> x, y = tensor("x"), tensor("y")
-    >>> is_rational(Program((Statement(y, x**2 / 3),), {}, ("y",))), is_rational(Program((Statement(y, sp.exp(x)),), {}, ("y",)))
-    (True, False)
-    """
-    return all(_rational(e) for s in program for e in (s.expr, *s.conditions))
-
-
-def _rational(e: sp.Basic) -> bool:
-    if isinstance(e, (sp.Indexed, sp.Symbol, sp.Rational)) or e in (sp.true, sp.false, sp.oo, -sp.oo):
-        return True
-    if isinstance(e, sp.Pow):
-        return bool(e.exp.is_Integer) and _rational(e.base)
-    if isinstance(e, (*_RATIONAL, *_LOGICAL)):
-        return all(_rational(a) for a in e.args)
-    return False
-
-
-def _fractions(
-    program: Program, inputs: Mapping[str, object], wanted: Iterable[str], sizes: Mapping[sp.Symbol | str, int] | None
-) -> dict[str, Enclosure] | None:
-    """The values in fractions; None where the arrays are large or an input is not rational."""
-    if sum(np.asarray(v, dtype=object).size for v in inputs.values()) > EXACT_POINTS:
-        return None
-    values = exact.evaluate(program, inputs, sizes=sizes)
-    if not all(_plain(x) for n in wanted for x in values[n].ravel().tolist()):
-        return None
-    return {n: of_exact(_fraction_array(values[n])) for n in wanted}
-
-
-def _plain(x: Any) -> bool:
-    return bool(x.is_Rational) or x is sp.nan or x is sp.oo or x is -sp.oo
-
-
-def _fraction_array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    out = np.empty(values.size, dtype=object)
-    out[:] = [Fraction(int(x.p), int(x.q)) if x.is_Rational else float(x) for x in values.ravel().tolist()]
-    return out.reshape(values.shape)
+def _asked(digits: int | None, bits: int | None, rounding: Question | None, max_bits: int | None) -> _Asked:
+    if bits is not None and (digits is not None or rounding is not None):
+        raise LimitError("give digits or bits, not both" if digits is not None else "bits is one evaluation; nothing is decided by it")
+    count = digits if digits is not None else DIGITS if bits is None and rounding is None else 0
+    if not 1 <= (bits if bits is not None else 1) <= MAX_DIGITS * 4 or not (0 <= count <= MAX_DIGITS) or digits == 0:
+        raise LimitError(f"{digits if digits is not None else bits} is beyond what is answered: 1 to {MAX_DIGITS} digits")
+    questions = [q for q in (Digits(count) if count else None, rounding) if q is not None]
+    question: Question = Nothing() if not questions else questions[0] if len(questions) == 1 else All(tuple(questions))
+    start = bits if bits is not None else math.ceil(count * math.log2(10)) + GUARD if count else question.bits + GUARD
+    rounds = 0 if bits is not None else ROUNDS if count else ROUNDINGS
+    cap = (max_bits or start << rounds) if bits is None else start
+    return _Asked(question, count, start, cap, max_bits is not None, rounding.format if isinstance(rounding, Rounding) else None)

@@ -28,7 +28,7 @@ def test_parts_far_from_0_conform_as_they_are_declared_and_not_otherwise(name, p
     assert [t.name for t in case.tensors if t.verdict == "fail"] == ["out"]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_a_scale_that_is_off_is_still_caught(dtype):
     right = run({}, "split", "normal", dtype, {}, backward=False)
     wrong = run({}, "split", "normal", dtype, {"scale": lambda c, d, heads: 1.01 * c}, backward=False)

@@ -19,7 +19,9 @@ from symattn.program import tensor as T
 from symattn.readings import balls
 from symattn.readings.specials import POSITIVE
 from symattn.truth import Enclosure, truth
-from symattn.truth.enclosure import decimal, of_balls, open_balls, with_tiny
+from symattn.truth.enclosure import decimal, of_balls
+from symattn.truth.questions import Digits, guaranteed
+from symattn.truth.values import Balls
 from tests.programs import attention
 
 i, j = indices("i j")
@@ -218,12 +220,10 @@ def test_open_balls_are_those_without_their_digits(digits: int) -> None:
             for e in (-90, 0, 70)
             for k in (3, 30, 60)
         ]
-    some = np.array([*values, flint.arb(0), flint.arb(2), flint.arb.nan(), POSITIVE], dtype=object)
-    undecided = open_balls(some, digits)
-    short = of_balls(some, digits).status == "undecided"
-    assert short.any() and all(any(x is y for y in undecided) for x in some[short])
-    strict = of_balls(some, digits + 2).status == "undecided"
-    assert all(any(x is y for y in some[strict]) for x in undecided)  # and at most two digits too careful
+    some = Balls(np.array([*values, flint.arb(0), flint.arb(2), flint.arb.nan(), POSITIVE], dtype=object))
+    undecided = Digits(digits).open("x", some)
+    assert undecided.tolist() == [not guaranteed(m, r, digits) for m, r in zip(*some.exact(), strict=True)]
+    assert undecided.any() and not undecided.all()
 
 
 def test_a_printed_enclosure_is_short() -> None:
@@ -271,15 +271,3 @@ def test_a_hidden_zero_beside_ordinary_numbers_is_tiny_and_nothing_else_is() -> 
     assert all(
         abs(m) + r < Fraction(1, 10**59) for m, r in zip(found["grad_query"].mid[0], found["grad_query"].rad[0], strict=True)
     )
-
-
-def test_a_scalar_may_be_undecided():
-    def scalar(x):
-        a = np.empty((), dtype=object)
-        a[()] = x
-        return a
-
-    one = Enclosure(np.array([Fraction(1)], dtype=object), np.array([Fraction(0)], dtype=object), np.array(["exact"]))
-    for radius, state in ((50, "tiny"), (30, "undecided")):
-        zero = Enclosure(scalar(Fraction(0)), scalar(Fraction(1, 10**radius)), np.array("undecided"))
-        assert with_tiny({"x": one, "y": zero}, 20)["y"].status == state

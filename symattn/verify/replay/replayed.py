@@ -143,7 +143,7 @@ def fingerprints(replay: Replay, name: str, kernel: Array, shown: Any) -> tuple[
     counts: dict[tuple[int, str], int] = {}
     for tile in [*several, *[t for t in tiles if t >= keys][:1]]:
         for order in ("forward", "reverse") if tile < keys else ("forward",):
-            how = replace(a, tile=tile, order=order, shift="running", stale=0.0)
+            how = replace(a, tile=tile, order=order, shift="running", stale=0.0, merged=False)
             found = [shown(name, replay.values(how, s)[name]) for s in replay.shifts()]
             counts[tile, order] = max(int((x == kernel.astype(np.float64)).sum()) for x in found)
     best = [Match(t, o, n) for (t, o), n in sorted(counts.items(), key=lambda x: (-x[1], x[0]))]
