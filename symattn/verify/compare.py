@@ -17,6 +17,8 @@ import numpy as np
 
 from symattn.formats import Exact, Format, exact, ulp
 from symattn.intake import Array
+from symattn.truth.values import Objects, Values
+from symattn.verify.screening import to_judge
 
 WITHIN, OUT, UNDECIDED, UNBOUNDED = "within", "out", "undecided", "unbounded"
 INFINITE: float = math.inf
@@ -79,14 +81,20 @@ def compare(kernel: Array, mid: Array, rad: Array, bound: Array, format: Format)
     >>> compare(np.array([0.75]), half, half * 0, np.array([0.2]), get("float64")).verdict
     'fail'
     """
-    shape = kernel.shape
-    if not (mid.shape == rad.shape == bound.shape == shape):
-        raise ValueError(f"shapes differ: kernel {shape}, truth {mid.shape}, radius {rad.shape}, bound {bound.shape}")
+    if not (mid.shape == rad.shape == bound.shape == kernel.shape):
+        raise ValueError(f"shapes differ: kernel {kernel.shape}, truth {mid.shape}, radius {rad.shape}, bound {bound.shape}")
+    return compare_values(kernel, Objects(mid, rad), bound, format)
+
+
+def compare_values(kernel: Array, truth: Values, bound: Array, format: Format) -> Comparison:
+    """The same, the truth as a tier left it: only what decides is judged in exact arithmetic (:mod:`.screening`)."""
+    values = kernel.astype(np.float64).ravel()
+    at = to_judge(values, *truth.approx(), bound, format)
     failing = undecided = unbounded = nan = 0
     top = {"error": Fraction(0), "ulps": Fraction(0), "share": Fraction(0)}
     worst: Element | None = None
-    values = kernel.astype(np.float64).ravel().tolist()
-    rows = zip(np.ndindex(shape), values, mid.ravel(), rad.ravel(), bound.ravel().tolist(), strict=True)
+    indices = zip(*(x.tolist() for x in np.unravel_index(at, kernel.shape)), strict=True) if kernel.ndim else iter([()])
+    rows = zip(indices, values[at].tolist(), *truth.exact(at), bound.ravel()[at].tolist(), strict=True)
     for index, k, t, r, b in rows:
         e = judge_element(index, exact(k), t, r, b, format)
         failing += e.state == OUT

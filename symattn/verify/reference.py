@@ -31,7 +31,7 @@ from symattn.truth.enclosure import Enclosure
 from symattn.truth.fields import back, with_gradient
 from symattn.truth.truth import truth
 from symattn.verify import programs
-from symattn.verify.compare import Comparison, compare
+from symattn.verify.compare import Comparison, compare_values
 from symattn.verify.evidence import Evidence
 from symattn.verify.kernels.call import Call
 from symattn.verify.replay.bounds import Replay
@@ -246,7 +246,7 @@ def _judge(
         for f in todo:
             exact = back(ref.bound, names[f], values[names[f]])[1]
             bound = arithmetic.bound(exact.mid) if isinstance(arithmetic, Tolerance) else bounds[f]
-            found[f] = compare(tensors[f], exact.mid, exact.rad, bound, formats.get(tensors[f].dtype))
+            found[f] = compare_values(tensors[f], exact.values, bound, formats.get(tensors[f].dtype))
             if ref.keep:
                 kept[f] = Evidence(tensors[f], exact.mid, exact.rad, bound)
         todo = tuple(f for f in todo if found[f].undecided and not found[f].failing)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symattn.formats import get
+from symattn.formats import exact, get
 from symattn.verify.compare import OUT, UNBOUNDED, UNDECIDED, WITHIN, compare, judge_element, significant
+from symattn.verify.screening import to_judge
 
 HALF = Fraction(1, 2)
 TINY = Fraction(1, 10**60)
@@ -134,3 +135,41 @@ def test_the_width_of_the_enclosure_is_no_error(off, error):
 def test_what_is_undecided_keeps_its_error():
     e = judge_element((), Fraction(1, 8), Fraction(0), Fraction(1, 4), 0.25, get("float64"))
     assert (e.state, e.error) == ("undecided", Fraction(1, 8))
+
+
+def one_by_one(kernel, mid, rad, bound, format):
+    """The summary from every element."""
+    at = list(np.ndindex(kernel.shape))
+    found = [judge_element(a, exact(float(kernel[a])), mid[a], rad[a], float(bound[a]), format) for a in at]
+    counts = [sum(e.state == s for e in found) for s in (OUT, UNDECIDED, UNBOUNDED)]
+    worst = max(found, key=lambda e: (e.share, e.error))  # the first of the greatest
+    return (*counts, max(e.error for e in found), max(e.ulps for e in found), max(e.share for e in found), worst)
+
+
+@given(st.integers(0, 2**32), st.sampled_from(["float64", "float32", "float16", "bfloat16", "float8_e4m3fn"]))
+def test_the_summary_is_that_of_every_element(seed, name):
+    format, rng = get(name), np.random.default_rng(seed)
+    scale = 2.0 ** rng.integers(-40, 8, (5, 7))
+    numbers = (rng.standard_normal((5, 7)) * scale).ravel().tolist()
+    truth = [Fraction(x) + Fraction(int(rng.integers(-9, 9)), 3**60) for x in numbers]
+    mid = np.array([*truth], dtype=object).reshape(5, 7)
+    rad = np.array([Fraction(int(x), 2 ** int(rng.integers(20, 90))) for x in rng.integers(0, 3, 35)], dtype=object).reshape(5, 7)
+    error = rng.standard_normal((5, 7)) * scale * 2.0 ** -rng.integers(3, 60, (5, 7))
+    kernel = (np.vectorize(float)(mid) + error * rng.integers(0, 2, (5, 7))).astype(np.float64)
+    kernel = np.where(rng.random((5, 7)) < 0.5, kernel.astype(format.dtype).astype(np.float64), kernel)
+    bound = np.abs(error) * rng.choice([0.0, 0.999, 1.0, 1.5, np.inf], (5, 7))
+    for odd in (np.nan, np.inf):
+        kernel[tuple(rng.integers(0, [5, 7]))] = odd if rng.random() < 0.2 else kernel[0, 0]
+    c = compare(kernel, mid, rad, bound, format)
+    found = (c.failing, c.undecided, c.unbounded, c.max_error, c.max_ulp, c.max_share, c.worst)
+    assert repr(found) == repr(one_by_one(kernel, mid, rad, bound, format))  # NaN is not equal to itself
+
+
+def test_few_elements_are_judged_exactly():
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal(20000)
+    kernel = truth.astype(np.float32).astype(np.float64)
+    found = to_judge(kernel, truth, np.zeros(20000), np.full(20000, 1e-6), F32)
+    assert 1 <= len(found) < 2000
+    kernel[77] += 1
+    assert 77 in to_judge(kernel, truth, np.zeros(20000), np.full(20000, 1e-6), F32)
