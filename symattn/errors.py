@@ -103,3 +103,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return "Did you mean " + ", ".join(repr(c) for c in close) + "?"
     shown, more = names[:MOST], len(names) - MOST
     return "Known: " + ", ".join(repr(c) for c in shown) + (f" and {more} more." if more > 0 else ".") if names else ""
+
+
+class UnfitError(SymattnError, ValueError):
+    """An engine does not take a program or these inputs; the message says why, and another one does."""

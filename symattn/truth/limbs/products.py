@@ -103,7 +103,7 @@ class Multiplier:
         return low
 
     def settle(self, x: Floats, depth: int | None = None) -> None:
-        """Bring limbs that are sums of a few to the range of limbs, in place and exactly; those from ``depth`` on are in range."""
+        """Bring limbs that are sums of a few to the range of limbs, in place, exactly; from ``depth`` on they are."""
         carry = self._carry[: x.shape[1]]
         for k in range((self.limbs if depth is None else depth) - 1, 0, -1):
             np.add(x[k], self._magic[k], out=carry)

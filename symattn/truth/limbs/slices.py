@@ -1,8 +1,8 @@
 """Exact dyadic arrays cut into integer slices, so that their matrix products in float64 are exact.
 
 An array ``A`` is held as ``A = sum over b of digits[b] 2^(exponent - width (b+1))`` with integers ``|digits[b]| <= 2^(width-1)``
-in float64. A product of two slices summed over ``r`` terms is an integer of at most ``r 2^(w1-1) 2^(w2-1)``; while that is at most
-2^53 every partial sum is exact in whatever order (and with or without fused operations) the BLAS takes them.
+in float64. A product of two slices summed over ``r`` terms is an integer of at most ``r 2^(w1-1) 2^(w2-1)``; while that is
+at most 2^53 every partial sum is exact in whatever order (and with or without fused operations) the BLAS takes them.
 """
 
 from __future__ import annotations
@@ -112,14 +112,14 @@ def width_for(bits: int, widest: int) -> int:
     return max(NARROWEST, -(-bits // count))
 
 
-def sliced(x: Floats, width: int) -> Sliced:
-    """An array cut into slices of a width: exactly, each by rounding what is left to nearest.
+def sliced(x: Floats, width: int, within: tuple[int, int] | None = None) -> Sliced:
+    """An array cut into slices of a width: exactly, each by rounding what is left to nearest. ``within``: its :func:`extent`.
 
     >>> s = sliced(np.array([0.75, -(2.0**-20)]), 16)
     >>> [d.tolist() for d in s.digits], s.exponent
     ([[24576.0, 0.0], [0.0, -2048.0]], 1)
     """
-    top, bottom = extent(x)
+    top, bottom = within or extent(x)
     count = max(1, -(-(top - bottom) // width))
     rest = _scaled(x, -top)
     digits = []

@@ -1,8 +1,8 @@
 r"""The exponential of exact integers by digit tables: one table entry for each digit of the integer, multiplied up.
 
 For an integer ``x >= 0`` in units of ``u``, written in digits ``x = sum of g_t 2^(p_t)``, ``exp(-c u x)`` is the product of
-``exp(-c u 2^(p_t) g_t)``. The table of the first digit holds half of that (so that it is at most 1/2); those of the others hold it
-less 1, whose leading limbs are 0, which shortens the products. No series and no range reduction.
+``exp(-c u 2^(p_t) g_t)``. The table of the first digit holds half of that (so that it is at most 1/2); those of the others
+hold it less 1, whose leading limbs are 0, which shortens the products. No series and no range reduction.
 
 *Error of an entry.* A table of ``2^w`` entries is the product of two tables of about ``2^(w/2)`` entries that are rounded from
 balls (each within 1 unit, the factors are at most 1 in absolute value), so an entry is within ``2 + product_error`` units.

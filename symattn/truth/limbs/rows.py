@@ -1,0 +1,109 @@
+"""What a row computes, in balls: the scalar code of a program on the rows of a block, one ball a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from symattn.errors import UnfitError
+from symattn.program import Tensor, name_of, reads, subscripts_of
+from symattn.readings.balls import NAMESPACE, ball
+from symattn.readings.code import compiled, constant
+from symattn.readings.specials import Ball
+from symattn.readings.subscripts import loose_symbols
+from symattn.truth.limbs.data import Batch, Data
+
+Column = list[Any]
+
+
+class Rows:
+    """The tensors on rows of one block: name -> a ball (or a special value) for each row.
+
+    Parameters
+    ----------
+    data, batch, rows
+        The inputs, the batch, and which rows.
+    make
+        Makes a tensor on rows that is asked for the first time, by its name; it raises KeyError for one that there is not.
+    """
+
+    def __init__(self, data: Data, batch: Batch, rows: slice, make: Callable[[str], Column]) -> None:
+        self.data, self.batch, self.rows, self.make = data, batch, rows, make
+        self.count = rows.stop - rows.start
+        self.known: dict[str, Column] = {}
+        self._place = {a: int(v) for a, v in zip(data.axes.batch, batch, strict=True)}
+        ids = np.unravel_index(np.arange(rows.start, rows.stop), data.row_sizes)
+        self._ids = {a: v for a, v in zip(data.axes.rows, ids, strict=True)}
+
+    def evaluate(self, e: sp.Expr, where: sp.Basic = sp.true) -> Column:
+        """An expression for every row, 0 where a condition does not hold."""
+        values = self._values(e)
+        if where == sp.true:
+            return values
+        kept = self._values(where)
+        if any(k is None for k in kept):
+            raise UnfitError(f"the condition `{where}` is not decided")
+        return [v if k else Ball(0) for v, k in zip(values, kept, strict=True)]
+
+    def _values(self, e: sp.Basic) -> Column:
+        if e in (sp.true, sp.false):
+            return [e == sp.true] * self.count
+        rd = reads(e)
+        scalars = tuple(sorted((a for a in e.free_symbols if isinstance(a, sp.Symbol) and self._is_scalar(a)), key=str))
+        symbols = tuple(sorted(loose_symbols(e), key=str))
+        names = tuple(dict.fromkeys((*rd, *scalars, *symbols)))
+        f, constants = compiled(e, names, NAMESPACE)
+        fixed = [constant(c, NAMESPACE) for c in constants]
+        columns = [self.column(x) for x in names]
+        if not columns:
+            return [f(*fixed)] * self.count
+        return [f(*fixed, *values) for values in zip(*columns, strict=True)]
+
+    def _is_scalar(self, a: sp.Symbol) -> bool:
+        return not a.is_integer
+
+    def column(self, x: sp.Basic) -> Column:
+        """A read, an index or a size for every row."""
+        if isinstance(x, sp.Symbol) and x.is_integer:
+            if x in self._ids:
+                return [Ball(int(v)) for v in self._ids[x].tolist()]
+            return [Ball(self._place[x] if x in self._place else self.data.sizes[x])] * self.count
+        name = name_of(x)
+        if name not in self.known:
+            self.known[name] = self._given(x) if name in self.data.arrays else self.make(name)
+        return self.known[name]
+
+    def whole(self, a: sp.Symbol) -> np.ndarray[Any, Any]:
+        """The value of an index for every row."""
+        return np.asarray(self._ids[a] if a in self._ids else np.full(self.count, self._place[a]))
+
+    def _given(self, x: Tensor) -> Column:
+        array = self.data.arrays[name_of(x)]
+        at = []
+        for a in subscripts_of(x):
+            if a not in self._place and a not in self._ids:
+                raise UnfitError(f"`{x}` looks at another place than its own")
+            at.append(self._place[a] if a in self._place else self._ids[a])
+        from symattn.numbers import exact_array
+
+        found = exact_array(array[tuple(at)])
+        if found.shape == ():
+            return [ball(found[()])] * self.count
+        return [ball(v) for v in np.broadcast_to(found, (self.count,)).tolist()]
+
+
+def upper(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Bounds on the absolute values of balls, a little above."""
+    return np.array([float(abs(v).upper()) for v in values]) * (1 + 2.0**-40) + 2.0**-900
+
+
+def radii(values: Sequence[Any], bits: int) -> np.ndarray[Any, Any]:
+    """The radii of balls in units of ``2^-bits``, a little above."""
+    out = []
+    for v in values:
+        mantissa, exponent = (int(k) for k in v.rad().man_exp())
+        out.append(float(np.ldexp(float(mantissa), max(exponent + bits, -900))) if mantissa else 0.0)
+    return np.array(out) * (1 + 2.0**-40)
