@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from symattn.readings.boxes import OWN_FUNCTION, OWN_TINY, Array, Box, Unit, exactly, finish, integer_power, settled
+from symattn.readings.boxarithmetic import integer_power
+from symattn.readings.boxes import OWN_FUNCTION, OWN_TINY, Array, Box, Unit, exactly, finish, settled
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 

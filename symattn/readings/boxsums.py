@@ -21,6 +21,7 @@ from symattn.arithmetic import Arithmetic
 from symattn.errors import LimitError
 from symattn.program import integer_symbols
 from symattn.readings import boxes as bx
+from symattn.readings.boxarithmetic import multiply, power_of_two
 from symattn.readings.boxes import Array, Box, Unit
 from symattn.readings.boxterms import Axes, Known, Mask, combined, doubtful, unknown
 from symattn.readings.products import Operand, align, contract
@@ -158,7 +159,7 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
     unit = Unit.of(a.accumulate, a.flush_to_zero)
     if extra.scaled is not None:
         placed = [_prescaled(f, extra.scaled, known) for f in placed]
-    k = sum(1 for f in placed if not bx.power_of_two(f.box)) if len(factors) == len(placed) else len(factors)
+    k = sum(1 for f in placed if not power_of_two(f.box)) if len(factors) == len(placed) else len(factors)
     rescalings = max(f.box.rescalings for f in placed)
     points = math.prod(sizes[x] for x in over)
     additions = additions_of(count, points, rescalings, a)
@@ -253,7 +254,7 @@ def _dense(factors: Sequence[Factor], masks: Sequence[Mask], axes: Axes, known: 
     if points > DENSE_LIMIT:
         raise LimitError(f"a sum of {points} terms with values that are no numbers: at most {DENSE_LIMIT} are taken one by one")
     shaped = [_spread(f, axes, known) for f in factors]
-    box = reduce(lambda x, y: bx.multiply(x, y, Unit.of(known.arithmetic.accumulate)), shaped)
+    box = reduce(lambda x, y: multiply(x, y, Unit.of(known.arithmetic.accumulate)), shaped)
     keep = combined(masks, axes, known)
     box = bx.select(keep, box) if keep is not None else box
     shape = [known.sizes[x] for x in axes]

@@ -16,6 +16,7 @@ from symattn.program import Tensor, integer_symbols, name_of, reads, subscripts_
 from symattn.readings import boxes as bx
 from symattn.readings import boxfunctions as fn
 from symattn.readings import merging
+from symattn.readings.boxarithmetic import add, multiply
 from symattn.readings.boxes import Array, Box, Unit
 from symattn.readings.decisions import YES
 from symattn.readings.domain import open_grid
@@ -81,9 +82,9 @@ class Terms:
         if e.is_number:
             return self._number(e)
         if isinstance(e, sp.Add):
-            return bx.add([self.box(a) for a in e.args], self.unit)
+            return add([self.box(a) for a in e.args], self.unit)
         if isinstance(e, sp.Mul):
-            return reduce(lambda a, b: bx.multiply(a, b, self.unit), [self.box(a) for a in _signs_first(e.args)])
+            return reduce(lambda a, b: multiply(a, b, self.unit), [self.box(a) for a in _signs_first(e.args)])
         if isinstance(e, sp.exp) or (isinstance(e, sp.Pow) and e.base.is_number and not e.exp.is_number):
             return self._exponential(e)
         if isinstance(e, sp.Pow) and e.exp.is_number:

@@ -38,8 +38,8 @@ from symattn.arithmetic import Arithmetic, uniform
 from symattn.intake import Array
 from symattn.program import Program, Statement
 from symattn.readings import boxes as bx
+from symattn.readings import boxstatements, rounding
 from symattn.readings import numpy as evaluation
-from symattn.readings import rounding
 from symattn.readings.boxes import Box, Unit
 from symattn.readings.products import align
 from symattn.verify.replay.maxima import Shifts, shifts_of
@@ -90,7 +90,7 @@ class Replay:
         self, program: Program, inputs: Mapping[str, Any], arithmetic: Arithmetic, sizes: Mapping[str, int] | None = None
     ) -> None:
         self.program, self.inputs, self.arithmetic, self.sizes = program, inputs, arithmetic, dict(sizes or {})
-        self.plan = plan(program, rounding.summed_as_read(program) if arithmetic.sum_from_cast else frozenset())
+        self.plan = plan(program, boxstatements.summed_as_read(program) if arithmetic.sum_from_cast else frozenset())
         self.kept: dict[Any, Any] = {}
 
     @property

@@ -27,7 +27,7 @@ import sympy as sp
 
 from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, name_of, reads, tensor
-from symattn.readings import rounding
+from symattn.readings import boxstatements, rounding
 from symattn.readings.boxes import UP, Box, Unit, fits
 from symattn.readings.degrees import degrees_of
 from symattn.readings.sizes import find_sizes, size_value
@@ -82,7 +82,7 @@ class _Apriori:
     ) -> None:
         self.program, self.a, self.given = program, a, sizes
         self.degrees = degrees_of(program)
-        self.summed = rounding.summed_as_read(program) if a.sum_from_cast else frozenset()
+        self.summed = boxstatements.summed_as_read(program) if a.sum_from_cast else frozenset()
         self.exponents = {s.name: z for s in program if (z := exponent_of(s, self.degrees)) is not None}
         more = [
             Statement(tensor(f"{n}_z", *program[n].indices), z, where=program[n].where) for n, (z, _) in self.exponents.items()
