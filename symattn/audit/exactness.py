@@ -1,0 +1,221 @@
+"""Exact values against rational numbers: order, digits, and equality that no number of digits shows.
+
+A value is an ``int``, a ``Fraction``, or a SymPy number such as ``exp(2)/(1 + exp(2))``. It is enclosed by balls of as many bits
+as a question takes; what 4096 bits leave open is asked of algebra: a sum of exponentials of algebraic numbers is zero when the
+coefficients of equal exponents are (Lindemann and Weierstrass: and only then).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import flint
+import sympy as sp
+
+from symattn.errors import InputValueError, LimitError, ProgramError, UndecidedError
+from symattn.readings.balls import NAMESPACE, ball, is_finite, parts, precision
+
+Value: TypeAlias = Any
+"""``int``, ``Fraction`` or a SymPy number (untyped)."""
+
+BITS = (96, 256, 1024, 4096)
+LARGEST = 4000
+"""Operations in an expression up to which algebra is asked whether it is 0."""
+MOST_DIGITS = 5000
+
+_FUNCTIONS: dict[str, Any] = dict(NAMESPACE.functions)
+_CONSTANTS: dict[Any, Callable[[], Any]] = {sp.E: lambda: flint.arb(1).exp(), sp.pi: flint.arb.pi}
+
+
+def rational_of(value: Value) -> Fraction | None:
+    """The value as a fraction where it is one by its form, None otherwise.
+
+    >>> rational_of(sp.Rational(1, 3)), rational_of(sp.exp(1))
+    (Fraction(1, 3), None)
+    """
+    if isinstance(value, (int, Fraction)):
+        return Fraction(value)
+    if isinstance(value, sp.Rational):
+        return Fraction(int(value.p), int(value.q))
+    if isinstance(value, sp.Expr) and (value.is_number or value.is_infinite):
+        return None
+    raise InputValueError(f"{value!r} is no exact number; give an int, a Fraction or a SymPy number")
+
+
+def enclose(value: Value, bits: int) -> Any:
+    """A ball (``flint.arb``) of working precision ``bits`` that contains the value.
+
+    Raises
+    ------
+    InputValueError
+        For what is no exact number, a float for example.
+
+    >>> enclose(sp.sqrt(2), 64)
+    [1.41421356237310 +/- 4.96e-15]
+    """
+    r = rational_of(value)
+    with precision(bits):
+        return ball(r) if r is not None else _ball(value, {})
+
+
+def _ball(e: Any, known: dict[Any, Any]) -> Any:
+    """The ball of a SymPy number at the precision that is set; common parts are evaluated once."""
+    if e in known:
+        return known[e]
+    if isinstance(e, sp.Rational):
+        out = ball(Fraction(int(e.p), int(e.q)))
+    elif e in _CONSTANTS:
+        out = _CONSTANTS[e]()
+    elif isinstance(e, sp.Add):
+        out = flint.arb(0)
+        for a in e.args:
+            out = out + _ball(a, known)
+    elif isinstance(e, sp.Mul):
+        out = flint.arb(1)
+        for a in e.args:
+            out = out * _ball(a, known)
+    elif isinstance(e, sp.Pow):
+        out = _power(e, known)
+    else:
+        name = {"Abs": "absolute", "Max": "maximum", "Min": "minimum"}.get(type(e).__name__, type(e).__name__)
+        if name not in _FUNCTIONS:
+            raise ProgramError(f"no enclosure is known of {type(e).__name__} in `{e}`")
+        out = _FUNCTIONS[name](*(_ball(a, known) for a in e.args))
+    known[e] = out
+    return out
+
+
+def _power(e: sp.Pow, known: dict[Any, Any]) -> Any:
+    base = _ball(e.base, known)
+    if not e.exp.is_Rational:
+        return _FUNCTIONS["power"](base, _ball(e.exp, known))
+    up = abs(Fraction(int(e.exp.p), int(e.exp.q)))
+    raised = base if up == 1 else _FUNCTIONS["sqrt"](base) if up == Fraction(1, 2) else _FUNCTIONS["power"](base, ball(up))
+    return _FUNCTIONS["div"](flint.arb(1), raised) if e.exp.is_negative else raised
+
+
+def order(value: Value, point: Fraction | int) -> int:
+    """-1, 0 or 1 as the value is less than, equal to or greater than a rational number.
+
+    Raises
+    ------
+    UndecidedError
+        When 4096 bits do not tell them apart and algebra does not show that they are equal.
+
+    >>> order(sp.exp(1), 3), order(sp.sqrt(2) * sp.sqrt(8), 4)
+    (-1, 0)
+    >>> half = 1 / (1 + sp.exp(sp.sqrt(2) - 2 / sp.sqrt(2)))
+    >>> order(half, Fraction(1, 2)), order(sp.exp(2) / (sp.exp(2) + sp.exp(1)) + 1 / (1 + sp.exp(1)), 1)
+    (0, 0)
+    """
+    r = rational_of(value)
+    if r is not None:
+        return (r > point) - (r < point)
+    if value is sp.oo or value is -sp.oo:
+        return 1 if value is sp.oo else -1
+    point = Fraction(point)
+    for bits in BITS:
+        x = enclose(value, bits)
+        if is_finite(x):
+            with precision(bits):
+                gap = x - ball(point)
+            if gap > 0 or gap < 0:
+                return 1 if gap > 0 else -1
+        if bits == BITS[1] and vanishes(value - sp.Rational(point.numerator, point.denominator)):
+            return 0
+    raise UndecidedError(
+        f"{BITS[-1]} bits do not tell {shown(value)} from {point}, and algebra does not show that they are equal"
+    )
+
+
+def vanishes(e: sp.Expr) -> bool:
+    """Whether algebra shows that an expression is 0: as a sum of exponentials, the coefficients of which are 0.
+
+    >>> vanishes(sp.exp(1) * sp.exp(2) - sp.exp(3)), vanishes(sp.exp(1) - 3)
+    (True, False)
+    """
+    if sp.count_ops(e) > LARGEST:
+        return False
+    above = sp.expand(sp.together(e).as_numer_denom()[0], power_exp=False, log=False)
+    found: dict[Any, list[Any]] = {}
+    for term in sp.Add.make_args(above):
+        exponents = [f.exp for f in sp.Mul.make_args(term) if isinstance(f, sp.exp)]
+        rest = [f for f in sp.Mul.make_args(term) if not isinstance(f, sp.exp)]
+        found.setdefault(sp.expand(sp.radsimp(sp.Add(*exponents))), []).append(sp.Mul(*rest))
+    return all(_zero(sp.Add(*parts)) for parts in found.values())
+
+
+def _zero(e: sp.Expr) -> bool:
+    return e == 0 or sp.expand(sp.radsimp(sp.expand(e))) == 0
+
+
+def approximate(value: Value, bits: int = 256) -> Fraction:
+    """A rational number next to the value: the value itself where it is rational, the midpoint of a narrow ball otherwise.
+
+    >>> float(approximate(sp.sqrt(2)))
+    1.4142135623730951
+    """
+    r = rational_of(value)
+    return r if r is not None else Fraction(parts(enclose(value, bits))[0])
+
+
+def decimal(value: Value, digits: int = 40) -> str:
+    """The value rounded to significant digits, halves to even; a shorter decimal is written as it is.
+
+    Raises
+    ------
+    LimitError
+        For more than 5000 digits.
+
+    >>> decimal(Fraction(1, 8)), decimal(sp.exp(-20), 5), decimal(-sp.sqrt(2), 6), decimal(Fraction(200, 3), 4)
+    ('0.125', '2.0612e-9', '-1.41421', '66.67')
+    """
+    if not 0 < digits <= MOST_DIGITS:
+        raise LimitError(f"from 1 to {MOST_DIGITS} digits can be shown, got {digits}")
+    r = rational_of(value)
+    if r is not None:
+        return _placed(*_significant(r, digits)) if r else "0"
+    if value is sp.oo or value is -sp.oo:
+        return "inf" if value is sp.oo else "-inf"
+    for bits in (digits * 4 + 64, digits * 8 + 512, digits * 16 + 4096):
+        mid, rad = parts(enclose(value, bits))
+        if isinstance(rad, Fraction) and (mid - rad > 0 or mid + rad < 0):
+            ends = {_significant(Fraction(e), digits) for e in (mid - rad, mid + rad)}
+            if len(ends) == 1:
+                return _placed(*ends.pop())
+    if vanishes(value):
+        return "0"
+    if isinstance(rad, Fraction) and (mid - rad > 0 or mid + rad < 0):  # next to a tie, or a shorter decimal by algebra alone
+        return _placed(*_significant(Fraction(mid), digits))
+    raise UndecidedError(f"{shown(value)} is 0 as far as {bits} bits show; its digits are not known")
+
+
+def _significant(x: Fraction, digits: int) -> tuple[int, int]:
+    """``(n, k)`` with x about n * 10^k and n of that many digits, without trailing zeros."""
+    size = len(str(abs(x.numerator))) - len(str(x.denominator))
+    for k in (size - digits - 1, size - digits, size - digits + 1, size - digits + 2):
+        n = round(x / Fraction(10) ** k)
+        if len(str(abs(n))) <= digits:
+            break
+    while n and n % 10 == 0:
+        n, k = n // 10, k + 1
+    return n, k
+
+
+def _placed(n: int, k: int) -> str:
+    """``n * 10^k`` as people write it: with an exponent only where there would be many zeros."""
+    sign, text = "-" if n < 0 else "", str(abs(n))
+    point = len(text) + k
+    if -5 < point <= 21:
+        if k >= 0:
+            return sign + text + "0" * k
+        return sign + (text[:point] + "." + text[point:] if point > 0 else "0." + "0" * -point + text)
+    return f"{sign}{text[0]}{'.' if text[1:] else ''}{text[1:]}e{point - 1}"
+
+
+def shown(value: Value, most: int = 60) -> str:
+    """A value for a message, cut where it is long."""
+    text = str(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
