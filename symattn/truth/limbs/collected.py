@@ -16,11 +16,13 @@ from symattn.readings.specials import Ball, Special
 from symattn.truth.limbs.data import Bools, Data
 from symattn.truth.limbs.fixed import Fixed, Piece
 from symattn.truth.limbs.materials import column
-from symattn.truth.limbs.products import BITS, CHUNK, Multiplier, from_integers, product_error, rounded, scales, to_integers
+from symattn.truth.limbs.products import BITS, CHUNK, Multiplier, from_integers, product_error, scales, to_integers
 from symattn.truth.limbs.rows import Rows, radii, upper
 from symattn.truth.limbs.slices import Floats
 from symattn.truth.limbs.sums import Words
 
+ABOVE = 1 + 2.0**-20
+"""What small things are worth in a bound: roundings of float64, the error of a sum beside its size."""
 KEPT = 1
 """Limbs of an output beyond those of the computation."""
 
@@ -52,12 +54,12 @@ class Output:
         sizes = self.data.extents.shape(own)
         return Fixed(tuple(self.pieces), sizes, order, radius, Fraction(self.scale), self.special)
 
-    def put(self, start: int, limbs: Floats, exponent: int) -> None:
-        """Keep some limbs of numbers relative to ``2^exponent``."""
-        kept = limbs[: self.limbs + KEPT]
+    def put(self, start: int, limbs: Floats, exponent: int) -> float:
+        """Keep the first limbs of numbers relative to ``2^exponent``; what is cut off, in units of ``2^-F``."""
+        kept, cut = limbs[: self.limbs + KEPT], limbs[self.limbs + KEPT :]
         whole = kept * scales(len(kept)).reshape(-1, 1)
         self.pieces.append(Piece(start, whole.astype(np.int32), exponent - BITS * len(kept)))
-        self.error = max(self.error, 2.0 ** (exponent - BITS * KEPT))
+        return 2.0 ** (exponent - BITS * KEPT) if cut.any() else 0.0
 
     def product(self, coefficients: Sequence[Ball], words: Words) -> tuple[Floats, int]:
         """Coefficients (one a number of the first axis) times sums, relative to a power of two."""
@@ -113,15 +115,14 @@ class RowOutput(Output):
             most = upper(coefficients)
             wide = BITS * (len(words.words) - self.limbs)
             slack = found[-1][1] + math.log2(2 + product_error(len(words.words))) - wide
-            error += most * errors + radii(coefficients, BITS * self.limbs) * (sizes + errors) + 2.0 ** (slack + 2)
+            error += most * errors + radii(coefficients, BITS * self.limbs) * sizes * ABOVE + 2.0 ** (slack + 2)
             error += most * 4 * words.added * 2.0 ** (words.unit + BITS * self.limbs)
             scale += most * sizes
         limbs, exponent = self.total(found)
-        self.error = max(self.error, float(error.max(initial=0.0)) * (1 + 2.0**-20))
-        self.scale = max(self.scale, float(scale.max(initial=0.0)))
-        before = self.error
-        self.put((batch * self.data.rows + rows.start) * self.columns, limbs, exponent)
-        self.error = before + 2.0 ** (exponent - BITS * KEPT)
+        cut = self.put((batch * self.data.rows + rows.start) * self.columns, limbs, exponent)
+        if any(sizes.any() for *_, sizes in parts):
+            self.error = max(self.error, float(error.max(initial=0.0)) * ABOVE + cut)
+            self.scale = max(self.scale, float(scale.max(initial=0.0)))
 
     def add_balls(self, batch: int, rows: slice, values: Sequence[Any]) -> None:
         """A block of a tensor without channels, as balls or special values."""
@@ -157,13 +158,14 @@ class KeyOutput(Output):
             found.append((limbs, exponent))
             most, radius = float(upper([ball])[0]), float(radii([ball], BITS * self.limbs)[0])
             wide = BITS * (len(words.words) - self.limbs)
-            error += most * own + radius * (bound + own) + 2.0 ** (exponent - wide + 2) * (2 + product_error(len(words.words)))
+            error += most * own + radius * bound * ABOVE + 2.0 ** (exponent - wide + 2) * (2 + product_error(len(words.words)))
             error += most * 4 * words.added * 2.0 ** (words.unit + BITS * self.limbs)
             scale += most * term
         limbs, exponent = self.total(found)
-        self.scale = max(self.scale, scale)
-        self.put(batch * self.data.keys * self.columns, limbs, exponent)
-        self.error = max(self.error, error * (1 + 2.0**-20) + 2.0 ** (exponent - BITS * KEPT))
+        cut = self.put(batch * self.data.keys * self.columns, limbs, exponent)
+        if any(bound for *_, bound in parts):
+            self.scale = max(self.scale, scale)
+            self.error = max(self.error, error * ABOVE + cut)
 
 
 class PairOutput(Output):
@@ -231,6 +233,3 @@ class TotalOutput(Output):
         self.put(0, found.limbs, found.exponent)
         self.scale = max(self.sizes.values(), default=0.0)
         return super().fixed()
-
-
-__all__ = ["KeyOutput", "PairOutput", "RowOutput", "TotalOutput", "rounded"]

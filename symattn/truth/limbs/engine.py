@@ -20,7 +20,7 @@ from symattn.readings.specials import Ball, Special
 from symattn.truth.limbs.collected import KeyOutput, PairOutput, RowOutput, TotalOutput
 from symattn.truth.limbs.data import Batch, Bools, Data
 from symattn.truth.limbs.fixed import Fixed
-from symattn.truth.limbs.forms import Conditions, Dot, Plain, Score
+from symattn.truth.limbs.forms import Conditions, Dot, Score
 from symattn.truth.limbs.gathered import KeySums, Matrix, RowSums
 from symattn.truth.limbs.materials import Errors, Scaled, Shifted, column
 from symattn.truth.limbs.plan import Count, KeyMatrix, Material, Pairs, Plan, RowMatrix, RowStep, RowTotal, Step, Sum, Weighed
@@ -30,7 +30,6 @@ from symattn.truth.limbs.scores import Dots, Scores
 from symattn.truth.limbs.slices import EXACT, Floats, Sliced, bits_of, sliced, width_for
 from symattn.truth.limbs.sums import Words
 from symattn.truth.limbs.tables import exponential_error
-from symattn.truth.limbs.forms import Exact  # noqa: F401
 
 BLOCK_BYTES = 1 << 25
 """Exponentials that are kept for a block of rows."""
@@ -133,6 +132,8 @@ class InBatch:
     def block(self, rows: slice) -> None:
         """All passes over one block of rows."""
         block = Block(self, rows)
+        if self.last is not None:
+            self.last.forget()
         self.last = block.rows
         for stage in range(self.engine.plan.stages):
             block.stage(stage, [s for at, s in self.engine.plan.steps if at == stage])
@@ -140,6 +141,7 @@ class InBatch:
             step = self.engine.makers.get(name)
             if isinstance(step, RowStep):
                 output.add_balls(self.number, rows, block.rows.column(step.target))
+        block.close()
 
     def finish(self) -> None:
         """What was summed over all rows."""
@@ -153,6 +155,7 @@ class InBatch:
                     ball = self.last.evaluate(coefficient)[0]
                     parts.append((ball, sums.words, *self.key_errors[material, x]))
                 self.engine.outputs[step.statement.name].add(self.number, parts)
+        self.last.forget()
 
 
 class Block:
@@ -187,6 +190,11 @@ class Block:
             keep = keep[:, keys]
             keep = None if keep.all() else keep
         return where, keys, keep
+
+    def close(self) -> None:
+        """Let go of the arrays: rows and block know each other, and would wait for the collector."""
+        for kept in (self.exponentials, self.sums, self.weighed, self.formed):
+            kept.clear()
 
     # what rows ask for
 
@@ -412,7 +420,7 @@ class Block:
     def _pair_sink(self, s: Pairs, part: int, material: Material) -> Callable[[Floats, slice], None]:
         if len(s.parts) != 1:
             raise UnfitError(f"{s.statement.name} is a sum of several tensors on pairs")
-        ball = self._finite(s.parts[part][0])[0]
+        ball = self.rows.evaluate(s.parts[part][0])[0]
         errors, exponent = self.errors(material), self.exponent(material)
         output = self.batch.engine.outputs[s.statement.name]
         worst = float((errors.flat + errors.steep).max(initial=0.0))
@@ -467,6 +475,3 @@ def inner_products(sums: RowSums, left: Sliced, rows: slice) -> Words:
 def dyadic(exponent: int) -> Ball:
     """``2^exponent``."""
     return Ball(2) ** exponent if exponent >= 0 else 1 / Ball(2) ** -exponent
-
-
-__all__ = ["Engine", "Plain"]

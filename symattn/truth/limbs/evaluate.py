@@ -23,6 +23,8 @@ LEAST = 3
 GUARD = 8
 """Bits beyond what sums over the keys can lose at first; what is missing after all is found out and added."""
 ATTEMPTS = 3
+HOPE = 96
+"""Bits that a further attempt adds at most: a radius that lacks more is that of a tensor whose terms cancel to nothing."""
 
 
 @lru_cache(maxsize=64)
@@ -33,9 +35,7 @@ def _planned(program: Program) -> Plan | str:
         return str(why)
 
 
-def unfit(
-    program: Program, inputs: Mapping[str, object], sizes: Mapping[sp.Symbol | str, int] | None = None
-) -> str | None:
+def unfit(program: Program, inputs: Mapping[str, object], sizes: Mapping[sp.Symbol | str, int] | None = None) -> str | None:
     """Why the engine does not take a program with these inputs, or None where it does.
 
     Numbers that turn out not to fit on the way (exponents too far apart) make :func:`evaluate` raise
@@ -77,8 +77,8 @@ def evaluate(
     sizes
         Sizes that no input shows.
     bits
-        What is guaranteed: ``radius <= scale 2^-bits`` for every tensor, unless its values cancel to less than the precision of
-        a third attempt shows. The number of limbs follows from it.
+        What is guaranteed: ``radius <= scale 2^-bits`` for every tensor, except where the terms that ``scale`` is the largest of
+        cancel to nothing (the gradient of a score where dO is 0). The number of limbs follows from it.
     outputs
         Names of tensors; by default the outputs of the program.
     progress
@@ -135,4 +135,5 @@ def _missing(found: Fixed, bits: int) -> int:
     if found.radius <= found.scale / 2**bits or found.scale == 0:
         return 0
     ratio = Fraction(found.radius * 2**bits) / found.scale
-    return ratio.numerator.bit_length() - ratio.denominator.bit_length() + 1
+    missing = ratio.numerator.bit_length() - ratio.denominator.bit_length() + 1
+    return missing if missing <= HOPE else 0

@@ -145,6 +145,8 @@ class Reader:
         return {m.within(where): c for m, c in found.items()}
 
     def _form(self, e: sp.Expr, where: Conditions) -> Form:
+        if self._is_position(e):
+            return {Monomial(exact=(Plain(e),)): sp.S.One}
         if isinstance(e, sp.Add):
             out: Form = {}
             for a in e.args:
@@ -163,12 +165,16 @@ class Reader:
             return out
         if not self._depends(e):
             return {ONE: e.xreplace(self.aliases)}
-        if not reads(e) and self.axes.level(e) in ("key", "pair"):
-            return {Monomial(exact=(Plain(e),)): sp.S.One}
         raise UnfitError(f"`{e}` is no sum of products of exact scores and their exponentials")
+
+    def _is_position(self, e: sp.Expr) -> bool:
+        """Whether an expression is an integer made of indices and sizes, that of a key among them."""
+        return bool(e.is_integer) and not reads(e) and self.axes.level(e) in ("key", "pair")
 
     def _product(self, e: sp.Mul, where: Conditions) -> Form:
         rest = [a for a in e.args if self._depends(a)]
+        places = [a for a in rest if self._is_position(a)]
+        rest = [*(a for a in rest if a not in places), *([sp.Mul(*places)] if places else [])]
         out: Form = {ONE: sp.Mul(*[a for a in e.args if not self._depends(a)]).xreplace(self.aliases)}
         later = [a for a in rest if isinstance(a, sp.exp)]
         for a in [*(a for a in rest if not isinstance(a, sp.exp)), *later]:

@@ -1,8 +1,8 @@
 r"""Materials of a block of rows: exponentials times a row's coefficient times an exact number and a row's own, in limbs.
 
 Every material ``X`` of a pair is held with three numbers a row: ``|X_ij| <= size_i E_ij`` and
-``|error of X_ij| <= flat_i + steep_i E_ij`` with the exponential ``0 <= E_ij <= 1``, the errors in units of ``2^-F``. With the sum
-``mass_i`` of ``E_ij`` over the keys, sums over keys of ``X_ij A_je`` are right within ``max |A| (keys flat_i + steep_i mass_i)``.
+``|error of X_ij| <= flat_i + steep_i E_ij`` with the exponential ``0 <= E_ij <= 1``, the errors in units of ``2^-F``. With
+the sum ``mass_i`` of ``E_ij`` over the keys, sums over keys of ``X_ij A_je`` are right within ``max |A| (keys flat_i + steep_i mass_i)``.
 
 - ``E`` itself: size 1, flat twice the error of the exponential (its half is what the tables give), steep 0.
 - ``P = E a`` for a row's ``a``, a ball of radius ``r``, rounded to limbs: size ``|a|``, flat ``|a| flat + product``,
@@ -16,12 +16,13 @@ Every material ``X`` of a pair is held with three numbers a row: ``|X_ij| <= siz
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from symattn.errors import UnfitError
 from symattn.truth.limbs.data import Bools
 from symattn.truth.limbs.products import BITS, CHUNK, Multiplier, from_integers, product_error, rounded
 from symattn.truth.limbs.rows import radii, upper
@@ -73,6 +74,8 @@ def column(values: Sequence[Any], limbs: int, least: int | None = None) -> Colum
         Exponent at least.
     """
     bound = upper(values)
+    if not np.isfinite(bound).all():
+        raise UnfitError("a coefficient is too large for float64 to bound it")
     exponent = exponent_for(float(bound.max(initial=0.0)))
     exponent = exponent if least is None else max(exponent, least)
     unit = exponent - BITS * limbs
@@ -166,9 +169,9 @@ class Shifted:
 
 
 def _spread(values: Floats, unit: int, limbs: Floats, work: Floats) -> int:
-    """Add integers below ``2^53`` in units of ``2^unit`` to limbs, each below half a unit of them cut; the limbs touched."""
+    """Add integers below ``2^53`` in units of ``2^unit`` to limbs, off by a unit of the last limb at most; the limbs touched."""
     count = limbs.shape[0]
-    last = -(-(-unit) // BITS) - 1
+    last = math.ceil(-unit / BITS) - 1
     first = max(0, (-unit - 53) // BITS)
     rest, part = work
     np.multiply(values, math.ldexp(1.0, max(unit, -1000)), out=rest)
@@ -227,6 +230,3 @@ def _groups(block: Floats) -> list[tuple[int, int]]:
     rows, _, size = block.shape
     step = max(1, CHUNK // size)
     return [(a, min(rows, a + step)) for a in range(0, rows, step)]
-
-
-Tiles = Mapping[object, Floats]

@@ -446,4 +446,3 @@ def plan_of(program: Program) -> Plan:
     ((i,), j, 1)
     """
     return Planner(program).read()
-

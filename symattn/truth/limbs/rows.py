@@ -9,6 +9,7 @@ import numpy as np
 import sympy as sp
 
 from symattn.errors import UnfitError
+from symattn.numbers import exact_array
 from symattn.program import Tensor, name_of, reads, subscripts_of
 from symattn.readings.balls import NAMESPACE, ball
 from symattn.readings.code import compiled, constant
@@ -34,9 +35,9 @@ class Rows:
         self.data, self.batch, self.rows, self.make = data, batch, rows, make
         self.count = rows.stop - rows.start
         self.known: dict[str, Column] = {}
-        self._place = {a: int(v) for a, v in zip(data.axes.batch, batch, strict=True)}
+        self._place = dict(zip(data.axes.batch, batch, strict=True))
         ids = np.unravel_index(np.arange(rows.start, rows.stop), data.row_sizes)
-        self._ids = {a: v for a, v in zip(data.axes.rows, ids, strict=True)}
+        self._ids = dict(zip(data.axes.rows, ids, strict=True))
 
     def evaluate(self, e: sp.Expr, where: sp.Basic = sp.true) -> Column:
         """An expression for every row, 0 where a condition does not hold."""
@@ -76,6 +77,10 @@ class Rows:
             self.known[name] = self._given(x) if name in self.data.arrays else self.make(name)
         return self.known[name]
 
+    def forget(self) -> None:
+        """Let go of who makes tensors: nothing more is asked, and the two know each other."""
+        self.make = _nothing
+
     def whole(self, a: sp.Symbol) -> np.ndarray[Any, Any]:
         """The value of an index for every row."""
         return np.asarray(self._ids[a] if a in self._ids else np.full(self.count, self._place[a]))
@@ -87,12 +92,14 @@ class Rows:
             if a not in self._place and a not in self._ids:
                 raise UnfitError(f"`{x}` looks at another place than its own")
             at.append(self._place[a] if a in self._place else self._ids[a])
-        from symattn.numbers import exact_array
-
         found = exact_array(array[tuple(at)])
         if found.shape == ():
             return [ball(found[()])] * self.count
         return [ball(v) for v in np.broadcast_to(found, (self.count,)).tolist()]
+
+
+def _nothing(name: str) -> Column:
+    raise KeyError(name)
 
 
 def upper(values: Sequence[Any]) -> np.ndarray[Any, Any]:

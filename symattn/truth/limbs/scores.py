@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import sympy as sp
 
 from symattn.errors import UnfitError
 from symattn.readings.specials import NEGATIVE, Ball
@@ -34,6 +35,8 @@ FAR = 1 << 62
 """A word that no kept score has."""
 SUM = 53
 """Bits of an integer that is added to a word: words are dropped so many bits below what the precision needs."""
+FARTHEST = 64
+"""Binary exponent that what is added to a score may have: its ratio, a ball, then still has more bits than are needed."""
 WORDS = 60
 """Words that a score may take."""
 
@@ -120,15 +123,14 @@ class Scores:
         """The unit of the first word, and where the numbers that are added to the dot product lie."""
         self.top = self.dots.top
         self.reach = float(self.dots.bound.max(initial=0.0))
-        self.plain: list[tuple[Plain, Any, int, int]] = []
+        self.plain: list[tuple[Plain, Any, tuple[int, int] | None]] = []
         for atom, coefficient in self.others:
-            top, bottom = self._extent(atom)
-            self.plain.append((atom, coefficient, top, bottom))
+            self.plain.append((atom, coefficient, self._extent(atom)))
 
-    def _extent(self, atom: Plain) -> tuple[int, int]:
-        if atom.expr.free_symbols and not hasattr(atom.expr, "base"):
-            most = 8 * (sum(self.data.sizes.values()) + 8)
-            return most.bit_length() + 1, 0
+    def _extent(self, atom: Plain) -> tuple[int, int] | None:
+        """The extent of a given tensor; that of positions is looked at block by block."""
+        if not isinstance(atom.expr, sp.Indexed):
+            return None
         values, _ = self.data.at_batch(atom.expr, self.batch, finite=False)
         return extent(values[np.isfinite(values)])
 
@@ -185,8 +187,8 @@ class Scores:
             at = k + (self.top - self.dots.top) // self.width
             if at < self.words:
                 _into(words, at, g)
-        for atom, coefficient, top, bottom in self.plain:
-            above = self._add_plain(words, atom, rows.evaluate(coefficient), (top, bottom), here, keys, keep)
+        for atom, coefficient, within in self.plain:
+            above = self._add_plain(words, atom, rows.evaluate(coefficient), within, here, keys, keep)
             if above:
                 self.top += self.width * above
                 self._tables()
@@ -198,14 +200,14 @@ class Scores:
         words: list[Integers | None],
         atom: Plain,
         coefficients: Sequence[Any],
-        extent_: tuple[int, int],
+        within: tuple[int, int] | None,
         here: slice,
         keys: slice,
         keep: Bools | None,
     ) -> int:
         """Add ``-ratio`` times given numbers; the number of words that are missing before the first one, if any."""
         values = self.data.plain(atom, self.batch, here, keys, keep)
-        parts = sliced(values, self.width, extent_)
+        parts = sliced(values, self.width, within)
         ratios = [-self.sign * v / self.c for v in coefficients]
         digits, unit = self._ratio_digits(ratios, parts)
         for a, part in enumerate(parts.digits):
@@ -220,6 +222,8 @@ class Scores:
     def _ratio_digits(self, ratios: Sequence[Any], parts: Sliced) -> tuple[list[Floats], int]:
         """Ratios as balanced digits: ``sum over b of digits[b] 2^(unit - width b)``, on a grid that fits the words."""
         largest = max((float(abs(r).upper()) for r in ratios), default=0.0)
+        if math.log2(max(largest, 2.0**-900)) + parts.exponent + self.log_c > FARTHEST:
+            raise UnfitError("a number that is added to a score is too large")
         exponent = math.frexp(largest)[1] + 1 - self.width if largest else 0
         exponent += (self.top - parts.unit(0) - exponent) % self.width
         lowest = -(BITS * self.limbs + 8) - math.ceil(self.log_c) - parts.exponent

@@ -8,21 +8,21 @@ import numpy.typing as npt
 from symattn.truth.limbs.products import BITS, joined
 
 Integers = npt.NDArray[np.int64]
-_MASK = (1 << BITS) - 1
-_LOW = 31
+CARRIED = 256
+"""Additions after which words are carried, so that none comes near 2^63: each adds less than 2^53 where products are summed."""
 
 
 class Words:
     """``sum over j of words[j] 2^(top - 24 (j+1))`` for an array of numbers.
 
-    What is below the last word is cut off, which costs less than one unit of it each time.
+    What is below the last word is cut off, which costs at most one unit of it each time.
 
     Parameters
     ----------
     shape
         Of the array.
     top
-        Exponent of a bound: the sums stay below ``2^(top + 30)``.
+        Exponent of a bound of the sums; it rises, by a word before the first one, where it turns out too low.
     count
         Number of words.
 
@@ -30,9 +30,9 @@ class Words:
     >>> w.add(np.array([5]), 3)
     >>> w.add(np.array([-1]), -2)
     >>> w.integers(), w.unit
-    ([671088384], -24)
-    >>> 40 - 0.25 == 671088384 * 2.0**-24 - 0.25
-    True
+    ([666894336], -24)
+    >>> 666894336 * 2.0**-24
+    39.75
     """
 
     def __init__(self, shape: tuple[int, ...], top: int, count: int) -> None:
@@ -46,28 +46,29 @@ class Words:
         return self.top - BITS * len(self.words)
 
     def add(self, values: Integers, unit: int) -> None:
-        """Add ``values 2^unit`` for integers below 2^62."""
-        high = values >> _LOW
-        self._put(values - (high << _LOW), unit)
-        self._put(high, unit + _LOW)
-        self.added += 1
-
-    def _put(self, values: Integers, unit: int) -> None:
-        """Add integers below 2^32."""
+        """Add ``values 2^unit`` for integers below 2^54 in absolute value; they are split where a word ends."""
         at = -(-(self.top - unit) // BITS) - 1
-        while at < 0:
-            self.words = np.concatenate([np.zeros((1, *self.shape), dtype=np.int64), self.words])
-            self.top, at = self.top + BITS, at + 1
-        shifted = values << (unit - (self.top - BITS * (at + 1)))
+        while at < 1:
+            self._rise()
+            at += 1
+        shift = unit - (self.top - BITS * (at + 1))
         last = len(self.words) - 1
         if at > last:
-            shift = BITS * (at - last)
-            shifted, at = shifted >> min(shift, 63), last
-        if at == 0:
-            self.words[0] += shifted
-        else:
-            self.words[at] += shifted & _MASK
-            self.words[at - 1] += shifted >> BITS
+            values, at, shift = values >> min(BITS * (at - last) - shift, 63), last, 0
+        self.added += 1
+        if self.added % CARRIED == 0:
+            self.digits()
+        above = values >> (BITS - shift)
+        self.words[at - 1] += above
+        above <<= BITS - shift
+        np.subtract(values, above, out=above)
+        above <<= shift
+        self.words[at] += above
+
+    def _rise(self) -> None:
+        """Put a word before the first one."""
+        self.words = np.concatenate([np.zeros((1, *self.shape), dtype=np.int64), self.words])
+        self.top += BITS
 
     def digits(self) -> Integers:
         """The words, balanced: each but the first is at most 2^23 in absolute value."""
@@ -84,7 +85,10 @@ class Words:
         return joined(digits.reshape(len(digits), -1))
 
     def limbs(self) -> npt.NDArray[np.float64]:
-        """The numbers as limbs relative to ``2^top``; they are below ``2^(top-1)``, which the caller knows."""
+        """The numbers as limbs relative to ``2^top``, which rises where they are larger than half of it."""
         digits = self.digits()
+        while int(np.abs(digits[0]).max(initial=0)) > 1 << (BITS - 1):
+            self._rise()
+            digits = self.digits()
         scale = np.ldexp(1.0, -BITS * np.arange(1, len(digits) + 1)).reshape(-1, *(1,) * len(self.shape))
         return digits * scale

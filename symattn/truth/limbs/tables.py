@@ -83,7 +83,7 @@ def digits_for(c: flint.arb, bottom: int, top: int, limbs: int, width: int) -> t
     return tuple(found)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _table(c: tuple[int, int, int, int], shift: int, width: int, limbs: int, first: bool) -> tuple[Floats, int]:
     """``exp(-c 2^shift v)`` for all ``v`` of ``width`` bits: half of it in the ``first`` table, less 1 in the others."""
     bits = BITS * limbs
