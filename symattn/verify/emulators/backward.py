@@ -87,15 +87,20 @@ def _block(
     seen = part(s.keep, keys, rows) & ~np.isneginf(lse)[..., None]
     recomputed = machine("recomputed", np.where(seen, z, 0.0))
     p = np.where(seen, machine("exp", np.exp(recomputed - np.where(np.isneginf(lse), 0.0, lse)[..., None])), 0.0)
-    if machine.empty_gradient != 0:
-        p = np.where(np.isneginf(lse)[..., None], machine.empty_gradient, p)
     dp = machine("grad_weight", do @ v[:, :, keys].swapaxes(-1, -2))
     through = p
     if s.dropout is not None:
         kept = part(s.dropout, keys, rows)
         through, dp = (np.where(kept, x / (1 - s.dropout_p), 0.0) for x in (p, dp))
     dz = np.where(p == 0, 0.0, p * (dp + inner[..., None]))
-    return dz, np.where(p == 0, 0.0, dz * slope), through
+    ds = np.where(p == 0, 0.0, dz * slope)
+    if machine.empty_gradient != 0:
+        empty = np.isneginf(lse)[..., None]
+        if machine.empty_in != "scores":
+            through = np.where(empty, machine.empty_gradient, through)
+        if machine.empty_in != "values":
+            dz, ds = (np.where(empty, machine.empty_gradient, x) for x in (dz, ds))
+    return dz, ds, through
 
 
 def _grouped(x: Array, like: Array, s: Setting) -> Array:

@@ -68,8 +68,9 @@ class Machine:
         A sum that is 0 is taken for that of a row without keys, and the output is 0 instead of 0/0.
     empty
         Output of rows without keys; None: as the definition says.
-    empty_gradient
-        What the weights of rows without keys are in the backward: 0, or NaN as ``exp(-inf + inf)``.
+    empty_gradient, empty_in
+        What rows without keys have in the backward: 0, or NaN as of ``exp(-inf + inf)``; and in what: the ``"weights"`` (dS is
+        made of them), the weights of ``"values"`` alone (dS is masked), or dS, that is the ``"scores"``, alone (D is NaN).
     tail
         Zero keys behind the end take part in the backward.
     stale_keys
@@ -99,6 +100,7 @@ class Machine:
     guarded: bool = False
     empty: str | None = None
     empty_gradient: float = 0.0
+    empty_in: str = "weights"
     tail: bool = False
     stale_keys: bool = False
     nudge: float = 0.0

@@ -17,7 +17,8 @@ Changes = list[tuple[str, dict[str, object]]]
 def _empty(s: Situation) -> Changes:
     if not s.reference.call.has_empty_row or s.definition.sink:
         return []
-    return [("", {"empty_gradient": np.nan})]
+    ways = (("", "weights"), ("in the weights of dV alone", "values"), ("in dS alone", "scores"))
+    return [(label, {"empty_gradient": np.nan, "empty_in": place}) for label, place in ways]
 
 
 def _sink_terms(s: Situation) -> Iterator[tuple[str, Machine]]:
@@ -54,10 +55,10 @@ ROWS = (
         "B25",
         "row without keys is NaN in the backward",
         "range",
-        wrong="exp(-inf + inf) = NaN",
-        right="0",
+        wrong="P = exp(-inf + inf) or softmax of -inf = NaN, or D = NaN",
+        right="0: such a row depends on nothing, whatever its output is set to",
         threads=("cudnn-frontend#160", "cudnn-frontend#262"),
-        look="exp(s - L) where L is -infinity",
+        look="exp(s - L) where L is -infinity; a softmax over -infinity alone; D of an output that is NaN",
         shows="rows without keys",
         blind="no row without keys",
         rewrite=in_backward(untiled(_empty)),
