@@ -73,6 +73,10 @@ class KernelError(SymattnError, RuntimeError):
     """The kernel under test raised, or returned something that is not what the convention asks for."""
 
 
+class WorkerError(SymattnError, RuntimeError):
+    """Work that others should do was not done: no scheduler answers, or worker after worker was lost."""
+
+
 class MissingDependencyError(SymattnError, ImportError):
     """An optional package that this call needs is not installed."""
 

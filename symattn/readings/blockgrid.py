@@ -109,7 +109,7 @@ class BlockGrid:
 
     def block(self, number: int) -> Block:
         """The block of a number."""
-        place = tuple(int(k) for k in np.unravel_index(number, self.shape))
+        place = tuple(int(k) for k in np.unravel_index(number, self.shape)) if self.shape else ()
         ranges = {c.index: self.ranges[axis][k] for axis, (c, k) in enumerate(zip(self.partition.cuts, place, strict=True))}
         box: dict[sp.Symbol, Interval] = {s: (n, n) for s, n in self.sizes.items()}
         box |= {a: (0, n - 1) for a, n in self._lengths.items()}
@@ -126,6 +126,12 @@ class BlockGrid:
     def slices(self, name: str, block: Block) -> tuple[slice, ...]:
         """Where a block's part of a tensor lies in the whole: what an input is sliced by, and where a result belongs."""
         return tuple(slice(None) if a is None else slice(*block.ranges[a]) for a in self.partition.axes[name])
+
+    def region(self, name: str, block: Block) -> tuple[slice, ...]:
+        """Where all blocks that are added up with this one lie in the whole: the axes that no cut index has are whole."""
+        cut = {c.index for c in self.partition.cuts}
+        axes = self.partition.axes[name]
+        return tuple(s if a in cut else slice(None) for a, s in zip(axes, self.slices(name, block), strict=True))
 
     def counts(self, name: str, block: Block) -> bool:
         """Whether a block's part of a tensor is wanted: of blocks that give the same, that of the first is."""

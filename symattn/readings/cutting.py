@@ -29,8 +29,12 @@ AGAIN = 8
 """At most one in so many points of a block may be of a statement that other blocks evaluate as well."""
 
 
-def partition_at(program: Program, outputs: Sequence[str], sizes: Mapping[sp.Symbol, int]) -> Partition | None:
+def partition_at(
+    program: Program, outputs: Sequence[str], sizes: Mapping[sp.Symbol, int], passing: bool = True
+) -> Partition | None:
     """A program cut along the indices that suit it at some sizes; None where it is better left whole.
+
+    Where the values of one part cannot be passed on to another (``passing``), there is neither ``first`` nor ``rest``.
 
     >>> from symattn.definition import Definition
     >>> p = Definition(heads=4, kv_heads=2).program(batch=True)
@@ -38,11 +42,11 @@ def partition_at(program: Program, outputs: Sequence[str], sizes: Mapping[sp.Sym
     [b, k, g, i]
     """
     lean = program.with_statements(program.statements, tuple(outputs)).live()
-    cut = cut_indices(lean, sizes)
+    cut = cut_indices(lean, sizes, passing)
     return partition(lean, cut) if cut else None
 
 
-def cut_indices(program: Program, sizes: Mapping[sp.Symbol, int]) -> tuple[sp.Symbol, ...]:
+def cut_indices(program: Program, sizes: Mapping[sp.Symbol, int], passing: bool = True) -> tuple[sp.Symbol, ...]:
     """The indices to cut at some sizes, outermost first; the last one says what is local. None may be worth it.
 
     The last is the longest of the indices that keep at most twice what comes in and goes out, and that take nearly as much into
@@ -54,7 +58,8 @@ def cut_indices(program: Program, sizes: Mapping[sp.Symbol, int]) -> tuple[sp.Sy
     scores = {}
     for a in dict.fromkeys(a for s in program for a in s.domain):
         groups = groups_of(program, (a,))
-        if groups.local and count.length(a) > 1 and count.kept(groups) <= limit and torn(program, groups) is None:
+        fits = count.kept(groups) <= limit if passing else not (groups.first or waits(program, groups))
+        if groups.local and count.length(a) > 1 and fits and torn(program, groups) is None:
             scores[a] = count.elements(groups.local)
     fit = [a for a, score in scores.items() if score >= INSIDE * max(scores.values())]
     if not fit:
@@ -71,6 +76,11 @@ def cut_indices(program: Program, sizes: Mapping[sp.Symbol, int]) -> tuple[sp.Sy
         if same and count.points(inside, without=a) * AGAIN <= count.points(inside):
             cut = (a, *cut)
     return cut
+
+
+def waits(program: Program, groups: Groups) -> bool:
+    """Whether something is evaluated after the blocks that reads what they give."""
+    return any(program[n].needs & (groups.local | groups.partial) for n in groups.rest)
 
 
 class _Count:

@@ -54,7 +54,7 @@ from symattn.errors import ProgramError, nearest
 from symattn.indexed import all_reads, index, integer_symbols, name_of, reads, subscripts_of
 from symattn.program import Program, Reduce, Statement, Table, needed
 
-__all__ = ["Cut", "Groups", "Partition", "groups_of", "partition", "torn"]
+__all__ = ["Cut", "Groups", "Partition", "groups_of", "partition", "torn", "uncut"]
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,12 @@ def partition(program: Program, cut: tuple[sp.Symbol, ...], outputs: tuple[str, 
         Table(axes),
         Table(conditions),
     )
+
+
+def uncut(program: Program) -> Partition:
+    """A program as the one block of itself."""
+    axes: dict[str, tuple[sp.Symbol | None, ...]] = {n: (None,) * len(shape) for n, shape in program.shapes.items()}
+    return Partition(program, (), (), None, program, program.outputs, Table(), None, Table(axes), Table())
 
 
 def groups_of(program: Program, cut: Sequence[sp.Symbol]) -> Groups:

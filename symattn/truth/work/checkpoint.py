@@ -1,0 +1,234 @@
+"""A checkpoint: what has been done of a long run, in one ``.npz`` file that is replaced as a whole: a crash leaves the last.
+
+The file holds arrays of numbers and text, no objects: nothing in it is executed when it is read. It says which problem it belongs
+to, by a digest of the program, the inputs, the engine and the version; with another problem it is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symattn import __version__
+from symattn.errors import FileFormatError
+from symattn.program import Program
+from symattn.truth.work.items import Slot
+from symattn.truth.work.packed import Packed, packed, unpacked
+from symattn.truth.work.sums import Part, Sum
+
+__all__ = ["Checkpoint", "State", "digest"]
+
+Array = npt.NDArray[Any]
+FORMAT = "symattn checkpoint 1"
+
+
+DAMAGED = (
+    *(OSError, EOFError, ValueError, KeyError, IndexError, TypeError, AttributeError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+)
+"""What reading a damaged archive of arrays may raise."""
+
+
+@dataclass
+class State:
+    """What has been done of one grid of blocks.
+
+    Parameters
+    ----------
+    count
+        How many blocks there are.
+    done
+        The numbers of those that are.
+    slices, assumptions
+        As in :class:`symattn.truth.work.items.Done`, of all that is done.
+    sums
+        The sums under way.
+    """
+
+    count: int
+    done: set[int] = field(default_factory=set)
+    slices: dict[tuple[str, int], Packed] = field(default_factory=dict)
+    assumptions: dict[str, str] = field(default_factory=dict)
+    sums: dict[Slot, Sum] = field(default_factory=dict)
+
+
+def digest(program: Program, inputs: Mapping[str, Any], sizes: Mapping[str, int], about: Mapping[str, Any]) -> str:
+    """A text that tells two problems apart: another program, size, number, engine or version gives another one.
+
+    >>> from symattn.program import Statement, tensor
+    >>> p = Program((Statement(tensor("y"), tensor("x") ** 2),), {}, ("y",))
+    >>> digest(p, {"x": 0.5}, {}, {}) == digest(p, {"x": 0.5}, {}, {}) != digest(p, {"x": 0.25}, {}, {})
+    True
+    """
+    found = hashlib.sha256()
+    head = [
+        FORMAT,
+        __version__,
+        str(program),
+        str(sorted(map(str, program.dims.items()))),
+        program.outputs,
+        sorted(sizes.items()),
+    ]
+    found.update(json.dumps([*map(str, head), sorted((k, str(v)) for k, v in about.items())]).encode())
+    for name in program.inputs:
+        if name in inputs:
+            a = np.asarray(inputs[name])
+            raw = np.ascontiguousarray(a).tobytes() if a.dtype != object else "\n".join(map(repr, a.ravel().tolist())).encode()
+            found.update(f"{name} {a.dtype} {a.shape} {len(raw)}\n".encode() + raw)
+    return found.hexdigest()
+
+
+class Checkpoint:
+    """The states of a run, saved now and then.
+
+    Parameters
+    ----------
+    path
+        The file; None keeps nothing.
+    problem
+        What :func:`digest` says.
+    every
+        Seconds between two savings.
+
+    Raises
+    ------
+    FileFormatError
+        When the file is there and is no checkpoint of this problem, or is truncated or damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, problem: str, every: float = 10.0) -> None:
+        self.path = None if path is None else Path(path)
+        self.problem = problem
+        self.states: dict[str, State] = {}
+        self._every, self._last = every, time.monotonic()
+        self._changed, self._whole = False, True
+        if self.path is not None and self.path.exists():
+            self.states = _read(self.path, problem)
+        elif self.path is not None:
+            self._write(self.path)  # a place that cannot be written to is told now and not after hours
+
+    def state(self, path: str, count: int) -> State:
+        """The state of a grid of so many blocks, by its place in the run."""
+        found = self.states.setdefault(path, State(count))
+        if found.count != count:
+            raise FileFormatError(f"{self.path} has {found.count} blocks where this run has {count}; start it with another file")
+        return found
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """While something is added; afterwards it is saved if it is time to. What is half added is never saved."""
+        self._whole = False
+        yield
+        self._whole, self._changed = True, True
+        if time.monotonic() - self._last >= self._every:
+            self.save()
+
+    def save(self) -> None:
+        """Save what has been added since the last time."""
+        if self.path is None or not self._changed or not self._whole:
+            return
+        began = time.monotonic()
+        self._write(self.path)
+        self._last, self._changed = time.monotonic(), False
+        self._every = max(self._every, 20 * (self._last - began))
+
+    def _write(self, path: Path) -> None:
+        beside = path.with_name(path.name + ".part")
+        try:
+            with beside.open("wb") as file:
+                arrays: dict[str, Any] = _arrays(self.states, self.problem)
+                assert all(a.dtype != object for a in arrays.values())  # those alone would be pickled
+                np.savez(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        except OSError as error:
+            raise FileFormatError(f"the checkpoint {path} cannot be written: {error.strerror or error}") from error
+
+
+def _arrays(states: Mapping[str, State], problem: str) -> dict[str, Array]:
+    """All states as arrays: an index in JSON, and the arrays numbered in its order."""
+    out: dict[str, Array] = {}
+    index: list[Any] = []
+
+    def put(values: Packed) -> list[Any]:
+        first = len(out)
+        for k, a in enumerate(values.values()):
+            out[f"a{first + k}"] = a
+        return [first, list(values)]
+
+    for path, s in states.items():
+        done = np.zeros(s.count, dtype=bool)
+        done[sorted(s.done)] = True
+        index.append(
+            {
+                "path": path,
+                "done": put({"done": done}),
+                "slices": [[n, k, put(v)] for (n, k), v in s.slices.items()],
+                "sums": [
+                    [
+                        n,
+                        place,
+                        [x.leaves, x.reduce, x.bits],
+                        [[node, p.start, put(packed(p.values))] for node, p in x.nodes.items()],
+                    ]
+                    for (n, place), x in s.sums.items()
+                ],
+                "assumptions": s.assumptions,
+            }
+        )
+    head = json.dumps({"format": FORMAT, "problem": problem, "states": index})
+    return {"head": np.frombuffer(head.encode(), dtype=np.uint8), **out}
+
+
+def _read(path: Path, problem: str) -> dict[str, State]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            head = json.loads(file["head"].tobytes())
+            if head["format"] != FORMAT:
+                raise FileFormatError(f"{path} is no checkpoint that this version reads: it says {head['format']!r}")
+            if head["problem"] != problem:
+                raise FileFormatError(
+                    f"{path} is the checkpoint of another problem: other inputs, another program, precision or version; "
+                    "give another file, or delete this one to start anew"
+                )
+            return {s["path"]: _state(s, file) for s in head["states"]}
+    except FileFormatError:
+        raise
+    except DAMAGED as error:
+        raise FileFormatError(f"{path} is no checkpoint, or is truncated or damaged: {error}; delete it to start anew") from error
+
+
+def _state(listed: Mapping[str, Any], file: Mapping[str, Array]) -> State:
+    def get(at: list[Any]) -> Packed:
+        first, names = at
+        return {n: file[f"a{first + k}"] for k, n in enumerate(names)}
+
+    done = get(listed["done"])["done"]
+    return State(
+        len(done),
+        set(np.flatnonzero(done).tolist()),
+        {(n, k): get(v) for n, k, v in listed["slices"]},
+        dict(listed["assumptions"]),
+        {(n, tuple(place)): _sum(about, nodes, get) for n, place, about, nodes in listed["sums"]},
+    )
+
+
+def _sum(about: list[Any], nodes: list[Any], get: Callable[[list[Any]], Packed]) -> Sum:
+    found = Sum(*about)
+    for node, start, values in nodes:
+        found.put(tuple(node), Part(unpacked(get(values)), tuple(start)))
+    return found
