@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from symattn import formats
 from symattn.errors import UndecidedError
 from symattn.numbers import Exact
+from symattn.readings.balls import SCALE
 from symattn.truth.neighbours import Rounded, rounded
 from symattn.truth.questions import Digits, Nothing, Question
 from symattn.truth.values import Balls, Each, Objects, Values, object_array
@@ -233,14 +233,16 @@ def classified(name: str, values: Values, question: Question, tier: str = "", as
     >>> classified("x", Balls(np.array([flint.arb(1) / 3, flint.arb(2)], dtype=object)), Digits(10), "balls").status.tolist()
     ['enclosed', 'exact']
     """
-    known = (How("exact", tier), How("bounded" if assumption else "enclosed", tier, assumption), How("undecided", tier, assumption))
+    decided: Status = "bounded" if assumption else "enclosed"
+    known = (How("exact", tier), How(decided, tier, assumption), How("undecided", tier, assumption))
     codes = np.where(values.points() & (assumption is None), 0, np.where(question.open(name, values), 2, 1))
     return Enclosure.of(values, codes.reshape(values.shape), known)
 
 
 def of_balls(balls: Array, digits: int | None = None) -> Enclosure:
     """The enclosure of an array of balls; without ``digits`` every finite ball counts as enclosed."""
-    return classified("", Balls(balls, max(Balls(balls).scale, 4 * (digits or 0))), Digits(digits) if digits else Nothing(), "balls")
+    question: Question = Digits(digits) if digits else Nothing()
+    return classified("", Balls(balls, max(SCALE, 4 * (digits or 0))), question, "balls")
 
 
 def of_exact(values: Array) -> Enclosure:

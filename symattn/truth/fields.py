@@ -20,7 +20,7 @@ from symattn.fields import field_of, kind_of, public_fields
 from symattn.program import Program
 from symattn.truth.derived import with_gradient, with_tangent
 from symattn.truth.enclosure import Enclosure
-from symattn.truth.truth import truth
+from symattn.truth.truth import Truth, truth
 
 __all__ = ["back", "check_outputs", "laid_back", "prepared", "truth_of", "with_gradient", "with_seeds"]
 
@@ -181,7 +181,7 @@ def truth_of(
     gradient |= any(f.startswith(PREFIX + "grad_") for f in moved)
     bound, program, inputs = prepared(definition, fields, layout=layout, gradient=gradient, tangent=bool(moved))
     refuse_undefined(program, inputs, bound.sizes)
-    evaluate: Callable[..., dict[str, Enclosure]] = truth
+    evaluate: Callable[..., Truth] = truth
     given = {n: inputs[n] for n in program.inputs}
     found = evaluate(program, given, digits=digits, bits=bits, decide=decide, max_bits=max_bits, sizes=bound.sizes)
-    return dict(back(bound, name, enclosure) for name, enclosure in found.items())
+    return Truth(dict(back(bound, name, enclosure) for name, enclosure in found.items()), found.steps)

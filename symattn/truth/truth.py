@@ -211,7 +211,7 @@ def _format_of(inputs: Mapping[str, object]) -> formats.Format:
 
 def _asked(digits: int | None, bits: int | None, rounding: Question | None, max_bits: int | None) -> _Asked:
     if bits is not None and (digits is not None or rounding is not None):
-        raise LimitError("give digits or bits, not both" if digits is not None else "bits is one evaluation; nothing is decided by it")
+        raise LimitError("give digits or bits, not both" if digits is not None else "bits is one evaluation and decides nothing")
     count = digits if digits is not None else DIGITS if bits is None and rounding is None else 0
     if not 1 <= (bits if bits is not None else 1) <= MAX_DIGITS * 4 or not (0 <= count <= MAX_DIGITS) or digits == 0:
         raise LimitError(f"{digits if digits is not None else bits} is beyond what is answered: 1 to {MAX_DIGITS} digits")

@@ -234,9 +234,7 @@ def _exact(ref: Reference, wanted: Iterable[str]) -> dict[str, _Exact]:
 
 def _open(e: Enclosure, format: str) -> list[tuple[int, ...]]:
     """The elements that no precision decided for a format."""
-    if straddling(e, format) is None:
-        return []
-    return [at for at in np.ndindex(*e.shape) if straddling(e[at], format) is not None]
+    return [tuple(at) for at in np.argwhere(e.open(format)).tolist()]
 
 
 def _open_and_asked(entry: Mapping[str, Any], asked: set[str]) -> int:

@@ -303,14 +303,16 @@ def test_a_folder_that_is_not_empty_is_refused(tmp_path):
     assert (tmp_path / "x").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
 
 
+EVEN = Definition(score="s*tanh(s)")
+
+
 def test_what_no_precision_decides_is_said(tmp_path, monkeypatch):
-    """Two equal keys with irrational scores: each weight is 1/2, but no enclosure of it is a point, and the mean is a tie."""
+    """Two keys of opposite scores under an even function: each weight is 1/2, which nothing shows, and the mean is a tie."""
     one = formats.to_array([[[[1.0, 1.0]]]], "bfloat16")
     value = formats.to_array([[[[1.0], [1 + Fraction(1, 128)]]]], "bfloat16")
-    fields = {"query": one, "key": np.concatenate([one, one], axis=2), "value": value}
-    definition = Definition(score="1/3*s + exp(s)/7")
+    fields = {"query": one, "key": np.concatenate([one, -one], axis=2), "value": value}
     monkeypatch.setattr(writing, "cases_for", lambda *a: {"tie": fields})
-    done = write_golden(Request(definition, ("bfloat16",)), tmp_path / "g")
+    done = write_golden(Request(EVEN, ("bfloat16",)), tmp_path / "g")
     m = json.loads((tmp_path / "g" / "manifest.json").read_text())
     assert done.undecided == {"bfloat16/tie": 1} and m["cases"][0]["undecided"] == {"out": [["bfloat16", [0, 0, 0, 0]]]}
     assert float(read(tmp_path / "g", "bfloat16/tie/out.npy")[0, 0, 0, 0]) in (1.0, 1 + 1 / 128)
@@ -320,10 +322,10 @@ def test_an_open_tie_in_float64_is_listed_and_counts_where_it_was_asked_for(tmp_
     """The mean of 1 and 2^-53 lies between two numbers of float64, and clearly at one of float32."""
     one = np.ones((1, 1, 1, 2), dtype=np.float32)
     value = np.array([[[[1.0], [2.0**-53]]]], dtype=np.float32)
-    fields = {"query": one, "key": np.concatenate([one, one], axis=2), "value": value}
+    fields = {"query": one, "key": np.concatenate([one, -one], axis=2), "value": value}
     monkeypatch.setattr(writing, "cases_for", lambda *a: {"tie": fields})
     for further, counted in (((), {}), (("float64",), {"float32/tie": 1})):
-        done = write_golden(Request(Definition(), ("float32",), further), tmp_path / f"g{len(further)}")
+        done = write_golden(Request(EVEN, ("float32",), further), tmp_path / f"g{len(further)}")
         m = json.loads((tmp_path / f"g{len(further)}" / "manifest.json").read_text())
         assert done.undecided == counted and m["cases"][0]["undecided"] == {"out": [["float64", [0, 0, 0, 0]]]}
 

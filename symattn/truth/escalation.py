@@ -1,0 +1,389 @@
+"""Escalation: only what is still open goes on to the next precision, cut out of its program; everything else stays as it is.
+
+One evaluation of everything comes first, by the first tier that takes it. After that, open elements are gathered by the rows that
+they lie in (:mod:`symattn.truth.restricted`), and the program of those rows alone is evaluated at rising precision. Between the
+first evaluation of full precision and the next one, ties and zeros that the program shows are settled exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import sympy as sp
+
+from symattn.errors import UndecidedError
+from symattn.program import Program
+from symattn.readings.sizes import Extents
+from symattn.truth import settled
+from symattn.truth.enclosure import Enclosure, How
+from symattn.truth.questions import Question, floor_of, tiny
+from symattn.truth.restricted import at_positions, indices_of
+from symattn.truth.tiers import Found, Job, Taken, Tier, take
+from symattn.truth.values import Joined, Patched, Values
+
+__all__ = ["Plan", "Step", "escalate", "parts_of"]
+
+Positions: TypeAlias = npt.NDArray[np.intp]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+PARTS = 512
+"""Parts that the open elements of one output are at most cut into; more are evaluated as a whole."""
+SPARE = 12
+"""Bits that a tier of one precision has to have beyond what the question needs, to be tried."""
+DEEPEST = 4096
+"""Bits beyond the cap that are spent to tell a value from the smallest subnormal number."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How far to go.
+
+    Parameters
+    ----------
+    question
+        What is asked of every element.
+    start
+        The first full precision, in bits.
+    cap
+        Up to which it is doubled.
+    tiers
+        The tiers that may be used, in order.
+    digits
+        Significant digits that are asked for: elements below ``10^(-2 digits)`` of the largest are tiny. 0: none are.
+    patient
+        Go on to the cap for elements that may be 0, though nothing but tiny ones is left.
+    depth
+        Half of the smallest subnormal number of the format that is asked for: an element that may be 0 is followed down to it.
+    settles
+        Whether ties and zeros are settled exactly.
+    """
+
+    question: Question
+    start: int
+    cap: int
+    tiers: tuple[Tier, ...]
+    digits: int = 0
+    patient: bool = False
+    depth: Fraction | None = None
+    settles: bool = True
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round of an escalation: which tier took how many elements at which precision, and what it left.
+
+    Parameters
+    ----------
+    tier, bits
+        Who, at which working precision.
+    asked, left
+        Elements that were open before it, and after it.
+    rows
+        How many parts of the program were evaluated; 0: all of it.
+    declined
+        Why the tiers before it did not take it, by name.
+    """
+
+    tier: str
+    bits: int
+    asked: int
+    left: int
+    rows: int = 0
+    declined: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        where = f"{self.rows} part{'s' * (self.rows != 1)} of the program" if self.rows else "the whole program"
+        text = f"{self.tier} at {self.bits} bits, {where}: {self.asked} elements open before, {self.left} after"
+        return text + "".join(f"\n  not by {name}: {why}" for name, why in self.declined.items())
+
+
+@dataclass(frozen=True)
+class Part:
+    """Open elements that are found together: some outputs, at some positions of some indices (none: all of the program)."""
+
+    outputs: tuple[str, ...]
+    positions: Mapping[sp.Symbol, tuple[int, ...]]
+    at: Mapping[str, Positions]
+
+
+class _Tensor:
+    """One output: its values, and how each element is known."""
+
+    def __init__(self, found: Found, tier: str, opened: Bools) -> None:
+        self.values, self.open = found.values, opened
+        self.known: list[How] = []
+        self.codes = np.zeros(found.values.shape, dtype=np.uint8)
+        flat = np.arange(found.values.size)
+        self.name(flat, found.values, tier, found.assumption, opened.ravel())
+
+    def name(self, at: Positions, values: Values, tier: str, assumption: str | None, opened: Bools) -> None:
+        """Say of elements how they are known."""
+        points = values.points().ravel() & (assumption is None)
+        self.mark(at[points], How("exact", tier))
+        self.mark(at[~points & ~opened], How("bounded" if assumption else "enclosed", tier, assumption))
+        self.mark(at[~points & opened], How("undecided", tier, assumption))
+
+    def mark(self, at: Positions, how: How) -> None:
+        """Set how some elements are known."""
+        if at.size:
+            if how not in self.known:
+                self.known.append(how)
+            self.codes.ravel()[at] = self.known.index(how)
+
+    def patch(self, at: Positions, pieces: list[Values], tier: str, assumption: str | None, opened: Bools) -> None:
+        """Put other values in place of some elements: those that are decided by them, and those that became narrower."""
+        found = pieces[0] if len(pieces) == 1 else Joined(pieces)
+        before = self.values.magnitudes()[1].ravel()[at]
+        better = ~opened | (found.magnitudes()[1] <= before)
+        source = np.full(self.values.shape, -1, dtype=np.int64)
+        source.ravel()[at[better]] = np.flatnonzero(better)
+        self.values = Patched(self.values, found, source)
+        self.open.ravel()[at] = opened
+        kept = np.flatnonzero(better)
+        piece = found.each(lambda a: a[kept]) if not better.all() else found
+        self.name(at[kept], piece, tier, assumption, opened[kept])
+
+    def enclosure(self) -> Enclosure:
+        """What is known in the end."""
+        return Enclosure.of(self.values, self.codes, tuple(self.known))
+
+
+def escalate(job: Job, plan: Plan) -> tuple[dict[str, Enclosure], list[Step]]:
+    """The enclosures that answer a question, or come as near as the plan allows, and the rounds that it took.
+
+    Parameters
+    ----------
+    job
+        The program, its inputs and what is wanted; its precision is set by the plan.
+    plan
+        The question, the tiers and how far to go.
+
+    Raises
+    ------
+    UndecidedError
+        When a condition of the program is not decided at the cap.
+    """
+    steps: list[Step] = []
+    bits, tensors = _first(job, plan, steps)
+    others = tuple(t for t in plan.tiers if not t.quick)
+    settle = plan.settles
+    while _open(tensors):
+        if settle and (bits >= plan.start or not others):
+            settle = False
+            _settle(job, tensors, steps)
+            continue
+        if bits > plan.start and plan.digits and not plan.patient and _only_tiny(tensors, plan.digits):
+            break
+        following = plan.start if bits < plan.start else 2 * bits
+        if not others or (bits and following > plan.cap):
+            break
+        bits = following
+        _round(replace(job, bits=bits), plan, tensors, steps)
+    if _open(tensors) and others and plan.depth is not None:
+        deeper = bits + _depth(tensors, plan.depth)
+        if deeper > bits:
+            _round(replace(job, bits=deeper), plan, tensors, steps)
+    if plan.digits:
+        _mark_tiny(tensors, plan.digits)
+    return {n: t.enclosure() for n, t in tensors.items()}, steps
+
+
+def _first(job: Job, plan: Plan, steps: list[Step]) -> tuple[int, dict[str, _Tensor]]:
+    """One evaluation of everything; where a condition is not decided, at the next precision."""
+    quick = tuple(t for t in plan.tiers if t.quick)
+    bits = plan.start
+    declined: dict[str, str] = {}
+    if quick:
+        need = plan.question.bits + SPARE
+        try:
+            taken = take(replace(job, bits=min(need, plan.start)), quick)
+        except UndecidedError:
+            declined = {t.name: _why(t, replace(job, bits=min(need, plan.start))) for t in quick}
+        else:
+            return 0, _begin(taken, 0, plan, steps)
+    others = tuple(t for t in plan.tiers if not t.quick)
+    while True:
+        try:
+            taken = take(replace(job, bits=bits), others)
+        except UndecidedError:
+            if 2 * bits > plan.cap or not others:
+                raise
+            bits *= 2
+        else:
+            return bits, _begin(Taken(taken.tier, taken.found, {**declined, **taken.declined}), bits, plan, steps)
+
+
+def _why(t: Tier, job: Job) -> str:
+    return t.refusal(job) or "its result is not proved, or does not decide a condition"
+
+
+def _begin(taken: Taken, bits: int, plan: Plan, steps: list[Step]) -> dict[str, _Tensor]:
+    opened = {n: plan.question.open(n, f.values) for n, f in taken.found.items()}
+    tensors = {n: _Tensor(f, taken.tier, opened[n]) for n, f in taken.found.items()}
+    total = sum(f.values.size for f in taken.found.values())
+    steps.append(Step(taken.tier, bits, total, _open(tensors), 0, taken.declined))
+    return tensors
+
+
+def _open(tensors: Mapping[str, _Tensor]) -> int:
+    return sum(int(t.open.sum()) for t in tensors.values())
+
+
+def _round(job: Job, plan: Plan, tensors: dict[str, _Tensor], steps: list[Step]) -> None:
+    """One precision, for what is open."""
+    before, others = _open(tensors), tuple(t for t in plan.tiers if not t.quick)
+    names: dict[str, None] = {}
+    declined: dict[str, str] = {}
+    parts = list(parts_of(job.program, job.sizes, {n: t.open for n, t in tensors.items()}))
+    results: dict[str, list[tuple[Positions, Values, str, str | None]]] = {}
+    for part in parts:
+        taken = take(_job_of(job, part), others)
+        names[taken.tier] = None
+        declined |= taken.declined
+        for n, at in part.at.items():
+            found = taken.found[n]
+            local = _local(at, tensors[n].values.shape, job.program[n].indices, part.positions, found.values.shape)
+            piece = found.values.each(lambda a, local=local: a.reshape(-1)[local])  # type: ignore[misc]
+            results.setdefault(n, []).append((at, piece, taken.tier, found.assumption))
+    for n, found_here in results.items():
+        for tier, assumption in dict.fromkeys((t, a) for _, _, t, a in found_here):
+            same = [(at, piece) for at, piece, t, a in found_here if (t, a) == (tier, assumption)]
+            at, pieces = np.concatenate([at for at, _ in same]), [piece for _, piece in same]
+            opened = np.concatenate([plan.question.open(n, piece, here) for here, piece in same])
+            tensors[n].patch(at, pieces, tier, assumption, opened)
+    whole = any(not p.positions for p in parts)
+    steps.append(Step(", ".join(names), job.bits, before, _open(tensors), 0 if whole else len(parts), declined))
+
+
+def _job_of(job: Job, part: Part) -> Job:
+    lean = job.program.with_statements(job.program.statements, part.outputs).live()
+    made = at_positions(lean, job.inputs, job.sizes, part.positions)
+    assert made is not None, "an output is cut along indices of its own"
+    program, inputs, sizes = made
+    return replace(job, program=program, inputs=inputs, sizes=sizes, outputs=part.outputs)
+
+
+def _local(
+    at: Positions,
+    shape: tuple[int, ...],
+    indices: tuple[sp.Symbol, ...],
+    positions: Mapping[sp.Symbol, tuple[int, ...]],
+    cut: tuple[int, ...],
+) -> Positions:
+    """Where elements of a tensor lie in the same tensor cut down to some positions."""
+    where = list(np.unravel_index(at, shape)) if shape else []
+    for k, a in enumerate(indices):
+        if a in positions:
+            where[k] = np.searchsorted(np.asarray(positions[a]), where[k])
+    return np.ravel_multi_index(where, cut) if shape else np.zeros(len(at), dtype=np.intp)
+
+
+def parts_of(program: Program, sizes: Mapping[str, int], opened: Mapping[str, npt.NDArray[np.bool_]]) -> Iterator[Part]:
+    """Open elements gathered into parts of a program: by one position of every index that the rows share, and by rows.
+
+    Outputs with the same rows are evaluated together. What cannot be cut, and what is open nearly everywhere, is evaluated whole.
+    """
+    by_size = {s: sizes[str(s)] for s in program.sizes if str(s) in sizes}
+    extents = Extents(program, by_size)
+    groups: dict[tuple[Any, ...], dict[str, Positions]] = {}
+    for name, mask in opened.items():
+        at = np.flatnonzero(mask)
+        if not at.size:
+            continue
+        for key, here in _keys(program, extents, name, mask.shape, at):
+            groups.setdefault(key, {})[name] = here
+    for (outer, row), found in groups.items():
+        outputs = tuple(found)
+        if row is None:
+            yield Part(outputs, {}, found)
+            continue
+        rows = np.unique(np.concatenate([_along(program, row, n, opened[n].shape, at) for n, at in found.items()]))
+        yield Part(outputs, {**{a: (k,) for a, k in outer}, row: tuple(rows.tolist())}, found)
+
+
+def _along(program: Program, a: sp.Symbol, name: str, shape: tuple[int, ...], at: Positions) -> Positions:
+    return np.unravel_index(at, shape)[program[name].indices.index(a)]
+
+
+def _keys(
+    program: Program, extents: Extents, name: str, shape: tuple[int, ...], at: Positions
+) -> Iterator[tuple[tuple[Any, ...], Positions]]:
+    """The parts that the open elements of one output belong to."""
+    along = indices_of(program, name)
+    whole: tuple[Any, ...] = ((), None)
+    if not along or 2 * at.size > math.prod(shape):
+        yield whole, at
+        return
+    row = max(along, key=extents.size)
+    outer = [a for a in along if a != row and extents.size(a) > 1]
+    if not outer:
+        yield ((), row), at
+        return
+    places = np.stack([_along(program, a, name, shape, at) for a in outer])
+    distinct, of = np.unique(places, axis=1, return_inverse=True)
+    if distinct.shape[1] > PARTS:
+        yield whole, at
+        return
+    for k in range(distinct.shape[1]):
+        key = tuple(zip(outer, distinct[:, k].tolist(), strict=True))
+        yield (key, row), at[of.ravel() == k]
+
+
+def _settle(job: Job, tensors: dict[str, _Tensor], steps: list[Step]) -> None:
+    """What the program shows exactly, of the elements that are open."""
+    before, rows, reasons = _open(tensors), 0, {}
+    for part in parts_of(job.program, job.sizes, {n: t.open for n, t in tensors.items()}):
+        small = _job_of(job, part)
+        try:
+            found = settled.settle(small.program, small.inputs, small.sizes, part.outputs)
+        except UndecidedError as why:
+            reasons["settled"] = str(why)
+            continue
+        rows += 1
+        for n, at in part.at.items():
+            local = _local(at, tensors[n].values.shape, job.program[n].indices, part.positions, found[n].shape)
+            exact = [(k, x) for k, x in zip(at.tolist(), found[n].ravel()[local].tolist(), strict=True) if x is not None]
+            if exact:
+                settled.check(n, tensors[n].values, exact)
+                where = np.array([k for k, _ in exact], dtype=np.intp)
+                values = settled.values_of([x for _, x in exact])
+                tensors[n].patch(where, [values], "settled", None, np.zeros(len(exact), dtype=bool))
+    steps.append(Step("settled", 0, before, _open(tensors), rows, reasons))
+
+
+def _only_tiny(tensors: Mapping[str, _Tensor], digits: int) -> bool:
+    """Whether all that is open holds 0 and is certainly below the floor of what counts."""
+    floor = floor_of({n: t.values for n, t in tensors.items()}, digits)
+    return all(all(tiny(t.values, np.flatnonzero(t.open), floor, around_zero=True)) for t in tensors.values())
+
+
+def _mark_tiny(tensors: Mapping[str, _Tensor], digits: int) -> None:
+    """Say ``tiny`` of what is below the floor, of what is open and of what is too small to be written out."""
+    short = {n: np.flatnonzero(t.open | t.values.lost()) for n, t in tensors.items()}
+    if not any(at.size for at in short.values()):
+        return
+    floor = floor_of({n: t.values for n, t in tensors.items()}, digits)
+    for n, at in short.items():
+        t = tensors[n]
+        small = np.array(tiny(t.values, at, floor), dtype=bool)
+        codes = t.codes.ravel()[at]
+        for code in np.unique(codes).tolist():
+            known = t.known[code]
+            t.mark(at[small & (codes == code)], How("tiny", known.tier, known.assumption))
+            t.mark(at[~small & (codes == code)], How("undecided", known.tier, known.assumption))
+
+
+def _depth(tensors: Mapping[str, _Tensor], eta: Fraction) -> int:
+    """How many more bits tell open elements that may be 0 from the smallest subnormal number; 0 where it is far."""
+    most = 0
+    for t in tensors.values():
+        for m, r in zip(*t.values.exact(np.flatnonzero(t.open)), strict=True):
+            if isinstance(m, Fraction) and isinstance(r, Fraction) and abs(m) <= r and r >= eta:
+                ratio = r / eta
+                most = max(most, ratio.numerator.bit_length() - ratio.denominator.bit_length() + 8)
+    return most if most <= DEEPEST else 0
