@@ -7,7 +7,7 @@
     Q = [["1", "0"]]
     K = [["1", "0"], ["0", "1"]]
     V = [["10", "0"], ["0", "20"]]
-    half_width = "0.005"          # where the page rounded them: of all; {Q = "0.05"} of one; "printed": half a unit of the last place
+    half_width = "0.005"          # where the page rounded them; or {Q = "0.05"}, or "printed": half a unit of each last place
     [definition]                  # the fields of a definition
     scale = "1"
     [let]                         # names for expressions
