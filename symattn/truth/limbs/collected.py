@@ -23,6 +23,8 @@ from symattn.truth.limbs.sums import Words
 
 ABOVE = 1 + 2.0**-20
 """What small things are worth in a bound: roundings of float64, the error of a sum beside its size."""
+KEYS = 512
+"""Keys whose sums are turned into limbs at once."""
 KEPT = 1
 """Limbs of an output beyond those of the computation."""
 
@@ -141,6 +143,9 @@ class RowOutput(Output):
         self.error = max(self.error, error)
 
 
+KeyPart = tuple[Any, Words, float, float, float]
+
+
 class KeyOutput(Output):
     """A tensor on keys and channels."""
 
@@ -148,22 +153,29 @@ class KeyOutput(Output):
         """The indices in the order of the engine."""
         return (*self.data.axes.batch, self.data.axes.key, *self.channels)
 
-    def add(self, batch: int, parts: Sequence[tuple[Ball, Words, float, float, float]]) -> None:
+    def add(self, batch: int, parts: Sequence[KeyPart]) -> None:
         """A batch: ``sum of coefficient times sums``, each with its error, its scale, and a bound of its values."""
-        found, error, scale = [], 0.0, 0.0
-        for ball, words, own, term, bound in parts:
+        for ball, *_ in parts:
             if isinstance(ball, Special) or not Ball(ball).is_finite():
                 raise UnfitError(f"a coefficient of `{self.target}` has no value")
-            limbs, exponent = self.product([Ball(ball)] * self.data.keys, words)
+        for a in range(0, self.data.keys, KEYS):
+            self._some(batch, slice(a, min(self.data.keys, a + KEYS)), parts)
+
+    def _some(self, batch: int, keys: slice, parts: Sequence[KeyPart]) -> None:
+        """Some keys of a batch."""
+        found, error = [], 0.0
+        for ball, sums, own, _, bound in parts:
+            words = sums.part(keys)
+            limbs, exponent = self.product([Ball(ball)] * (keys.stop - keys.start), words)
             found.append((limbs, exponent))
             most, radius = float(upper([ball])[0]), float(radii([ball], BITS * self.limbs)[0])
             wide = BITS * (len(words.words) - self.limbs)
             error += most * own + radius * bound * ABOVE + 2.0 ** (exponent - wide + 2) * (2 + product_error(len(words.words)))
             error += most * 4 * words.added * 2.0 ** (words.unit + BITS * self.limbs)
-            scale += most * term
         limbs, exponent = self.total(found)
-        cut = self.put(batch * self.data.keys * self.columns, limbs, exponent)
+        cut = self.put((batch * self.data.keys + keys.start) * self.columns, limbs, exponent)
         if any(bound for *_, bound in parts):
+            scale = sum(float(upper([ball])[0]) * term for ball, _, _, term, _ in parts)
             self.scale = max(self.scale, scale)
             self.error = max(self.error, error * ABOVE + cut)
 

@@ -144,17 +144,20 @@ class InBatch:
         block.close()
 
     def finish(self) -> None:
-        """What was summed over all rows."""
+        """What was summed over all rows; each sum is let go of when the last output that takes it is done."""
         assert self.last is not None
-        for _, step in self.engine.plan.steps:
-            if isinstance(step, KeyMatrix):
-                parts = []
-                for coefficient, material, x in step.parts:
-                    sums = self.sums[material, x]
-                    sums.flush()
-                    ball = self.last.evaluate(coefficient)[0]
-                    parts.append((ball, sums.words, *self.key_errors[material, x]))
-                self.engine.outputs[step.statement.name].add(self.number, parts)
+        steps = [s for _, s in self.engine.plan.steps if isinstance(s, KeyMatrix)]
+        for k, step in enumerate(steps):
+            parts = []
+            for coefficient, material, x in step.parts:
+                sums = self.sums[material, x]
+                ball = self.last.evaluate(coefficient)[0]
+                parts.append((ball, sums.finished(), *self.key_errors[material, x]))
+            self.engine.outputs[step.statement.name].add(self.number, parts)
+            later = {(m, x) for s in steps[k + 1 :] for _, m, x in s.parts}
+            for _, material, x in step.parts:
+                if (material, x) not in later:
+                    del self.sums[material, x]
         self.last.forget()
 
 

@@ -87,10 +87,28 @@ class Fixed:
             values = joined(p.digits.astype(np.int64))
             shift = p.unit - self.exponent
             out[p.start : p.start + len(values)] = [v << shift for v in values] if shift else values
-        return self._laid(out)
+        return self.laid(out)
 
-    def _laid(self, flat: Array) -> Array:
+    def laid(self, flat: Array) -> Array:
+        """Something for every number in the order of the engine, in the shape of the tensor."""
         return flat.reshape(self.sizes).transpose(self.order)
+
+    @cached_property
+    def _starts(self) -> Array:
+        return np.array([p.start for p in self.pieces], dtype=np.int64)
+
+    def some(self, places: npt.NDArray[np.int64]) -> list[int]:
+        """The integers at some places in the order of the engine, without those of the others."""
+        out = np.zeros(len(places), dtype=object)
+        order = np.argsort(self._starts, kind="stable")
+        which = order[np.maximum(np.searchsorted(self._starts[order], places, side="right") - 1, 0)] if len(order) else order
+        for k in np.unique(which).tolist():
+            p, mine = self.pieces[k], np.flatnonzero(which == k)
+            at = places[mine] - p.start
+            mine, at = mine[(at >= 0) & (at < p.digits.shape[1])], at[(at >= 0) & (at < p.digits.shape[1])]
+            values = joined(p.digits[:, at].astype(np.int64))
+            out[mine] = [v << (p.unit - self.exponent) for v in values]
+        return out.tolist()
 
     def floats(self) -> npt.NDArray[np.float64]:
         """The values as float64, off by a few units in the last place: for a first look at millions of them."""
@@ -102,34 +120,22 @@ class Fixed:
             out[p.start : p.start + len(total)] = total
         for at, value in self.special.items():
             out[at] = value
-        return np.asarray(self._laid(out))
+        return np.asarray(self.laid(out))
 
     def midpoints(self) -> Array:
         """The values as fractions, or NaN and infinities where they are that."""
         unit = Fraction(2) ** self.exponent
-        out = np.empty(math.prod(self.sizes), dtype=object)
-        out[:] = [unit * v for v in self.integers.ravel().tolist()]
-        out = out.reshape(self.shape)
-        for index, value in self._special_places():
-            out[index] = value
-        return out
-
-    def _special_places(self) -> list[tuple[tuple[int, ...], float]]:
-        if not self.special:
-            return []
-        places = self._laid(np.arange(math.prod(self.sizes)))
-        return [(tuple(int(k[0]) for k in np.nonzero(places == at)), value) for at, value in self.special.items()]
+        flat = self.integers.transpose(np.argsort(self.order)).ravel()
+        out = np.empty(len(flat), dtype=object)
+        out[:] = [unit * v for v in flat.tolist()]
+        for at, value in self.special.items():
+            out[at] = value
+        return self.laid(out)
 
     def enclosure(self, digits: int | None = None) -> Enclosure:
         """The values with their radius, as every tier gives them; with ``digits``, which elements guarantee so many."""
-        from symattn.truth.enclosure import Enclosure, status
+        from symattn.truth.enclosure import classified
+        from symattn.truth.limbs.values import Limbs
+        from symattn.truth.questions import Digits, Nothing
 
-        mid = self.midpoints()
-        rad = np.full(mid.shape, self.radius, dtype=object)
-        for index, _ in self._special_places():
-            rad[index] = Fraction(0)
-        states = [
-            status(m, r, digits) if not isinstance(m, float) else "exact"
-            for m, r in zip(mid.ravel().tolist(), rad.ravel().tolist(), strict=True)
-        ]
-        return Enclosure(mid, rad, np.array(states, dtype="<U9").reshape(mid.shape))
+        return classified("", Limbs(self), Digits(digits) if digits else Nothing(), "limbs")

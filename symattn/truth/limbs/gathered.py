@@ -16,9 +16,10 @@ class Matrix:
     """A given matrix in slices, side by side, for one product with all of them."""
 
     def __init__(self, slices: Sliced) -> None:
-        self.slices = slices
-        self.width = slices.digits[0].shape[1]
+        self.width = width = slices.digits[0].shape[1]
         self.side_by_side = np.ascontiguousarray(np.concatenate(slices.digits, axis=1))
+        views = tuple(self.side_by_side[:, b * width : (b + 1) * width] for b in range(slices.count))
+        self.slices = Sliced(views, slices.width, slices.exponent)
         self.inner = inner_length(BITS, slices.width)
         self.units = [slices.unit(b) for b in range(slices.count)]
 
@@ -75,7 +76,7 @@ class KeySums:
         self.keys, self.limbs, self.matrix, self.rows = keys, limbs, matrix, rows
         self.exponent = 0
         self.words: Words | None = None
-        self._sums = np.zeros((limbs, keys, matrix.side_by_side.shape[1]))
+        self._sums: Floats = np.zeros((limbs, keys, matrix.side_by_side.shape[1]))
         self._terms = 0
 
     def begin(self, exponent: int, rows: int) -> None:
@@ -102,3 +103,10 @@ class KeySums:
             words_of(self._sums.reshape(shape), self.words, self.matrix, self.exponent)
             self._sums.fill(0.0)
             self._terms = 0
+
+    def finished(self) -> Words:
+        """The sums, when nothing more is added: the memory of what was not flushed is let go of."""
+        self.flush()
+        self._sums = np.empty(0)
+        assert self.words is not None
+        return self.words

@@ -2,7 +2,8 @@ r"""Materials of a block of rows: exponentials times a row's coefficient times a
 
 Every material ``X`` of a pair is held with three numbers a row: ``|X_ij| <= size_i E_ij`` and
 ``|error of X_ij| <= flat_i + steep_i E_ij`` with the exponential ``0 <= E_ij <= 1``, the errors in units of ``2^-F``. With
-the sum ``mass_i`` of ``E_ij`` over the keys, sums over keys of ``X_ij A_je`` are right within ``max |A| (keys flat_i + steep_i mass_i)``.
+the sum ``mass_i`` of ``E_ij`` over the keys, sums over keys of ``X_ij A_je`` are right within
+``max |A| (keys flat_i + steep_i mass_i)``.
 
 - ``E`` itself: size 1, flat twice the error of the exponential (its half is what the tables give), steep 0.
 - ``P = E a`` for a row's ``a``, a ball of radius ``r``, rounded to limbs: size ``|a|``, flat ``|a| flat + product``,

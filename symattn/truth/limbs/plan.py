@@ -311,20 +311,22 @@ class Planner:
         content = sp.Mul(*[a for a in sp.Mul.make_args(leading) if self.axes.level(a) == "batch"])
         factor = leading / content
         common = frozenset.intersection(*(m.where for m in form)) - score.where
-        inner, rest = [], sp.S.Zero
+        inner: list[tuple[Dot, Conditions]] = []
+        rest = sp.S.Zero
         for m, c in form.items():
             own = m.where - score.where - common
             if m.exact:
-                inner.append((m.exact[0], c / leading, own))
+                x = m.exact[0]
+                if not isinstance(x, Dot) or c / leading != 1:
+                    raise UnfitError("an exponential is multiplied with a sum of exact numbers that is no sum of dot products")
+                inner.append((x, own))
             elif own:
                 raise UnfitError("a sum has a part that only some of its points have")
             else:
                 rest = c / leading
-        if any(c != 1 for _, c, _ in inner) or any(isinstance(x, Plain) for x, _, _ in inner):
-            raise UnfitError("an exponential is multiplied with a sum of exact numbers that is no sum of dot products")
         if not inner:
             return content, Material(score, factor, where=common)
-        return content, Material(score, factor, tuple(sorted(((x, w) for x, _, w in inner), key=str)), rest, common)
+        return content, Material(score, factor, tuple(sorted(inner, key=str)), rest, common)
 
     def row_tensor(self, s: Statement) -> None:
         """A tensor on rows, batches or nothing."""

@@ -112,8 +112,8 @@ class Scores:
         assert isinstance(atom, Dot)
         self.dots = Dots(atom, data, batch, -self.sign)
         self.width = self.dots.width
-        self.others = [(a, e) for k, (a, e) in enumerate(score.parts) if k != first]
-        if any(not isinstance(a, Plain) for a, _ in self.others):
+        self.others = [(a, e) for k, (a, e) in enumerate(score.parts) if k != first and isinstance(a, Plain)]
+        if len(self.others) + 1 < len(score.parts):
             raise UnfitError("a score is the sum of two dot products")
         self.log_c = math.log2(float(self.c.upper()))
         self._layout()
@@ -248,11 +248,11 @@ class Scores:
     def _subtract(self, words: list[Integers], keep: Bools | None) -> list[Integers]:
         """Take the least number of every row off, by as many words as it takes to have it near enough; give those words."""
         least = [words[0].min(axis=1)]
-        near = None
+        near: Bools | None = None
         unit = self.log_c + self.top
         while unit > -5 and len(least) < len(words):
             k = len(least)
-            same = words[k - 1] == least[-1][:, None]
+            same = np.asarray(words[k - 1] == least[-1][:, None])
             near = same if near is None else near & same
             least.append(np.where(near, words[k], FAR).min(axis=1))
             unit -= self.width

@@ -84,11 +84,23 @@ class Words:
         digits = self.digits()
         return joined(digits.reshape(len(digits), -1))
 
-    def limbs(self) -> npt.NDArray[np.float64]:
-        """The numbers as limbs relative to ``2^top``, which rises where they are larger than half of it."""
+    def settle(self) -> None:
+        """Carry, and raise ``top`` where the sums are larger than half of ``2^top``."""
         digits = self.digits()
         while int(np.abs(digits[0]).max(initial=0)) > 1 << (BITS - 1):
             self._rise()
             digits = self.digits()
-        scale = np.ldexp(1.0, -BITS * np.arange(1, len(digits) + 1)).reshape(-1, *(1,) * len(self.shape))
-        return digits * scale
+
+    def part(self, here: slice) -> Words:
+        """The sums of a part of the first axis, settled."""
+        self.settle()
+        found = Words((0,), self.top, 0)
+        found.words, found.added = self.words[:, here], self.added
+        found.shape = found.words.shape[1:]
+        return found
+
+    def limbs(self) -> npt.NDArray[np.float64]:
+        """The numbers as limbs relative to ``2^top``, which rises where they are larger than half of it."""
+        self.settle()
+        scale = np.ldexp(1.0, -BITS * np.arange(1, len(self.words) + 1)).reshape(-1, *(1,) * len(self.shape))
+        return np.asarray(self.words * scale, dtype=np.float64)
