@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -98,7 +99,8 @@ class Step:
 
     def __str__(self) -> str:
         where = f"{self.rows} part{'s' * (self.rows != 1)} of the program" if self.rows else "the whole program"
-        text = f"{self.tier} at {self.bits} bits, {where}: {self.asked} elements open before, {self.left} after"
+        at = f" at {self.bits} bits" if self.bits else ""
+        text = f"{self.tier}{at}, {where}: {self.asked} elements open before, {self.left} after"
         return text + "".join(f"\n  not by {name}: {why}" for name, why in self.declined.items())
 
 
@@ -172,6 +174,7 @@ def escalate(job: Job, plan: Plan) -> tuple[dict[str, Enclosure], list[Step]]:
     bits, tensors = _first(job, plan, steps)
     others = tuple(t for t in plan.tiers if not t.quick)
     settle = plan.settles
+    failed: UndecidedError | None = None
     while _open(tensors):
         if settle and (bits >= plan.start or not others):
             settle = False
@@ -183,11 +186,13 @@ def escalate(job: Job, plan: Plan) -> tuple[dict[str, Enclosure], list[Step]]:
         if not others or (bits and following > plan.cap):
             break
         bits = following
-        _round(replace(job, bits=bits), plan, tensors, steps)
+        failed = _round(replace(job, bits=bits), plan, tensors, steps)
     if _open(tensors) and others and plan.depth is not None:
         deeper = bits + _depth(tensors, plan.depth)
         if deeper > bits:
-            _round(replace(job, bits=deeper), plan, tensors, steps)
+            failed = _round(replace(job, bits=deeper), plan, tensors, steps)
+    if failed is not None and any((t.open & np.isinf(t.values.magnitudes()[1])).any() for t in tensors.values()):
+        raise failed
     if plan.digits:
         _mark_tiny(tensors, plan.digits)
     return {n: t.enclosure() for n, t in tensors.items()}, steps
@@ -226,7 +231,8 @@ def _begin(taken: Taken, bits: int, plan: Plan, steps: list[Step]) -> dict[str, 
     opened = {n: plan.question.open(n, f.values) for n, f in taken.found.items()}
     tensors = {n: _Tensor(f, taken.tier, opened[n]) for n, f in taken.found.items()}
     total = sum(f.values.size for f in taken.found.values())
-    steps.append(Step(taken.tier, bits, total, _open(tensors), 0, taken.declined))
+    reach = next((t.reach for t in plan.tiers if t.name == taken.tier and t.quick), None)
+    steps.append(Step(taken.tier, bits or reach or 0, total, _open(tensors), 0, taken.declined))
     return tensors
 
 
@@ -234,30 +240,46 @@ def _open(tensors: Mapping[str, _Tensor]) -> int:
     return sum(int(t.open.sum()) for t in tensors.values())
 
 
-def _round(job: Job, plan: Plan, tensors: dict[str, _Tensor], steps: list[Step]) -> None:
-    """One precision, for what is open."""
-    before, others = _open(tensors), tuple(t for t in plan.tiers if not t.quick)
-    names: dict[str, None] = {}
-    declined: dict[str, str] = {}
-    parts = list(parts_of(job.program, job.sizes, {n: t.open for n, t in tensors.items()}))
-    results: dict[str, list[tuple[Positions, Values, str, str | None]]] = {}
-    for part in parts:
-        taken = take(_job_of(job, part), others)
-        names[taken.tier] = None
-        declined |= taken.declined
-        for n, at in part.at.items():
-            found = taken.found[n]
-            local = _local(at, tensors[n].values.shape, job.program[n].indices, part.positions, found.values.shape)
-            piece = found.values.each(lambda a, local=local: a.reshape(-1)[local])  # type: ignore[misc]
-            results.setdefault(n, []).append((at, piece, taken.tier, found.assumption))
-    for n, found_here in results.items():
-        for tier, assumption in dict.fromkeys((t, a) for _, _, t, a in found_here):
-            same = [(at, piece) for at, piece, t, a in found_here if (t, a) == (tier, assumption)]
-            at, pieces = np.concatenate([at for at, _ in same]), [piece for _, piece in same]
-            opened = np.concatenate([plan.question.open(n, piece, here) for here, piece in same])
-            tensors[n].patch(at, pieces, tier, assumption, opened)
-    whole = any(not p.positions for p in parts)
-    steps.append(Step(", ".join(names), job.bits, before, _open(tensors), 0 if whole else len(parts), declined))
+def _round(job: Job, plan: Plan, tensors: dict[str, _Tensor], steps: list[Step]) -> UndecidedError | None:
+    """One precision, for what is open; a condition that it does not decide is given back, and its part stays open."""
+    others = tuple(t for t in plan.tiers if not t.quick)
+    results: dict[str, list[tuple[Part, Taken]]] = {}
+    failed: UndecidedError | None = None
+    for part in parts_of(job.program, job.sizes, {n: t.open for n, t in tensors.items()}):
+        try:
+            taken = take(_job_of(job, part), others)
+        except UndecidedError as error:
+            failed = error
+            continue
+        results.setdefault(taken.tier, []).append((part, taken))
+    for tier, done in results.items():
+        before = _open(tensors)
+        for n in dict.fromkeys(n for part, _ in done for n in part.at):
+            _take_in(job.program, plan, tensors[n], n, tier, [(p, t.found[n]) for p, t in done if n in p.at])
+        declined = {name: why for _, taken in done for name, why in taken.declined.items()}
+        whole = any(not part.positions for part, _ in done)
+        steps.append(Step(tier, job.bits, before, _open(tensors), 0 if whole else len(done), declined))
+    if failed is not None and not results:
+        steps.append(Step("none", job.bits, _open(tensors), _open(tensors), 0, {t.name: str(failed) for t in others[-1:]}))
+    return failed
+
+
+def _take_in(program: Program, plan: Plan, tensor: _Tensor, name: str, tier: str, done: list[tuple[Part, Found]]) -> None:
+    """Put into a tensor what a tier found of some parts of it."""
+    for assumption in dict.fromkeys(f.assumption for _, f in done):
+        where, pieces, opened = [], [], []
+        for part, found in (d for d in done if d[1].assumption == assumption):
+            at = part.at[name]
+            local = _local(at, tensor.values.shape, program[name].indices, part.positions, found.values.shape)
+            piece = found.values.each(partial(_picked, local))
+            where.append(at)
+            pieces.append(piece)
+            opened.append(plan.question.open(name, piece, at))
+        tensor.patch(np.concatenate(where), pieces, tier, assumption, np.concatenate(opened))
+
+
+def _picked(at: Positions, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return array.reshape(-1)[at]
 
 
 def _job_of(job: Job, part: Part) -> Job:

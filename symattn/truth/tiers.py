@@ -16,15 +16,19 @@ import sympy as sp
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from symattn.errors import UndecidedError, UnknownNameError, nearest
+from symattn.errors import LimitError, ProgramError, UndecidedError, UnfitError, UnknownNameError, nearest
 from symattn.program import Program
 from symattn.readings import balls, exact
-from symattn.truth.values import Balls, Objects, Values, object_array
+from symattn.truth.settled import points_of
+from symattn.truth.values import Balls, Floats, Objects, Values, object_array
 
 __all__ = ["TIERS", "Found", "Job", "Taken", "Tier", "is_rational", "take", "tier"]
 
 EXACT_POINTS = 4000
 """Numbers in the inputs of a rational program up to which it is evaluated in fractions."""
+
+SMALL = 300_000
+"""Points of all domains up to which balls are as fast as an engine that has tables to build first."""
 
 _RATIONAL = (sp.Add, sp.Mul, sp.Abs, sp.Max, sp.Min, sp.sign, sp.floor, sp.Mod, sp.Piecewise, ExprCondPair)
 _LOGICAL = (Relational, sp.And, sp.Or, sp.Not)
@@ -88,6 +92,8 @@ class Tier:
         The most bits that it gives; None: any number.
     quick
         Whether it has one precision, and is tried first where a question needs no more than that.
+    idle
+        Why a job that it could do is left to the next tier.
     """
 
     name: str
@@ -95,12 +101,13 @@ class Tier:
     unfit: Callable[[Job], str | None] = lambda job: None
     reach: int | None = None
     quick: bool = False
+    idle: Callable[[Job], str | None] = lambda job: None
 
-    def refusal(self, job: Job) -> str | None:
-        """Why a job is not taken: the precision, or what the engine says."""
+    def refusal(self, job: Job, alone: bool = True) -> str | None:
+        """Why a job is not taken: the precision, what the engine says, or that the next tier does it as well."""
         if self.reach is not None and job.bits > self.reach:
             return f"gives at most {self.reach} bits, {job.bits} are asked"
-        return self.unfit(job)
+        return (None if alone else self.idle(job)) or self.unfit(job)
 
 
 def is_rational(program: Program) -> bool:
@@ -149,8 +156,42 @@ def _balls(job: Job) -> dict[str, Found]:
     return {n: Found(Balls(values[n], scale)) for n in job.outputs}
 
 
+def _double(job: Job) -> dict[str, Found] | str:
+    from symattn.truth import double
+
+    try:
+        found = double.evaluate(job.program, job.inputs, sizes=job.sizes, outputs=job.outputs, owned_exp=job.proven)
+    except ProgramError as why:
+        return str(why)
+    return {n: Found(Floats(b.mid, b.rad), b.assumption) for n, b in found.items()}
+
+
+def _no_limbs(job: Job) -> str | None:
+    from symattn.truth import limbs
+
+    return limbs.unfit(job.program, job.inputs, job.sizes)
+
+
+def _limbs(job: Job) -> dict[str, Found] | str:
+    from symattn.truth import limbs
+    from symattn.truth.limbs.values import Limbs
+
+    try:
+        found = limbs.evaluate(job.program, job.inputs, sizes=job.sizes, bits=job.bits, outputs=job.outputs)
+    except (UnfitError, LimitError) as why:
+        return str(why)
+    return {n: Found(Limbs(f)) for n, f in found.items()}
+
+
+def _small(job: Job) -> str | None:
+    points = points_of(job.program, job.sizes)
+    return f"it is a small job, {points} points of {SMALL}, which balls do as fast" if points < SMALL else None
+
+
 TIERS: tuple[Tier, ...] = (
     Tier("fractions", _fractions, _no_fractions, quick=True),
+    Tier("double", _double, reach=53, quick=True),
+    Tier("limbs", _limbs, _no_limbs, reach=900, idle=_small),
     Tier("balls", _balls),
 )
 """All tiers, those that cost less first."""
@@ -193,7 +234,7 @@ def take(job: Job, tiers: tuple[Tier, ...]) -> Taken:
     declined: dict[str, str] = {}
     last: UndecidedError | None = None
     for t in tiers:
-        why = t.refusal(job)
+        why = t.refusal(job, alone=len(tiers) == 1)
         if why is None:
             try:
                 found = t.evaluate(job)
