@@ -1,0 +1,86 @@
+"""What commands of LaTeX, signs of Unicode and words of plain text mean in a formula: tables, and nothing else."""
+
+from __future__ import annotations
+
+FUNCTIONS = {
+    "exp": "exp", "log": "log", "ln": "log", "sqrt": "sqrt", "softmax": "softmax", "max": "max", "min": "min", "sum": "sum",
+    "tanh": "tanh", "sigmoid": "sigmoid", "relu": "relu", "abs": "abs", "mean": "mean", "norm": "norm", "dot": "dot",
+    "matmul": "matmul", "mm": "matmul", "transpose": "transpose", "array": "array", "tensor": "array", "matrix": "array",
+    "asarray": "array", "concat": "concat", "concatenate": "concat", "diag": "diag", "outer": "outer", "round": "array",
+    "log_softmax": "log_softmax", "logsumexp": "logsumexp", "lse": "logsumexp", "log2": "log2", "log10": "log10",
+}  # fmt: skip
+"""Functions by the words that people use for them."""
+
+SILENT_FUNCTIONS = frozenset({"array", "round"})
+"""Functions that hand their argument on."""
+
+SIGNS = {
+    "+": "PLUS", "-": "MINUS", "−": "MINUS", "–": "MINUS", "×": "TIMES", "✕": "TIMES", "⨯": "TIMES", "·": "CDOT", "⋅": "CDOT",
+    "∙": "CDOT", "•": "CDOT", "*": "STAR", "∗": "STAR", "@": "AT", "/": "DIV", "÷": "DIV", "∕": "DIV", "⁄": "DIV",
+    "⊙": "ODOT", "∘": "ODOT", "◦": "ODOT", "(": "LPAR", ")": "RPAR", "[": "LSQ", "]": "RSQ", ",": "COMMA", ";": "SEMI",
+    "&": "AMP", "{": "LBRACE", "}": "RBRACE", "⟨": "LANGLE", "⟩": "RANGLE", "=": "EQ", "≔": "EQ", "≡": "EQ", "≈": "APPROX",
+    "≃": "APPROX", "≅": "APPROX", "≒": "APPROX", "↦": "MAPS", "→": "ARROW", "⟶": "ARROW", "➜": "ARROW", "➔": "ARROW",
+    "⟼": "MAPS", "⇒": "IMPLIES", "⟹": "IMPLIES", "∴": "IMPLIES", "<": "ORDER", ">": "ORDER", "≤": "ORDER", "≥": "ORDER",
+    "≠": "ORDER", "…": "ELLIPSIS", "⋯": "ELLIPSIS", "⋮": "ELLIPSIS", "⋱": "ELLIPSIS", "√": "SQRT", "∑": "BIGSUM", "Σ": "BIGSUM",
+    "ᵀ": "TRANSPOSE", "⊤": "TRANSPOSE", "∥": "NORM", "‖": "NORM", "|": "BAR", "^": "CARET", "_": "SUB", ":": "COLON",
+}  # fmt: skip
+"""Single characters, as kinds of tokens."""
+
+DIGRAPHS = {
+    "**": "CARET", ":=": "EQ", "==": "EQ", "~=": "APPROX", "=~": "APPROX", "->": "ARROW", "=>": "IMPLIES", "<=": "ORDER",
+    ">=": "ORDER", "!=": "ORDER", "||": "NORM", ".T": "TRANSPOSE",
+}  # fmt: skip
+"""Two characters that stand together."""
+
+COMMANDS = {
+    "times": "TIMES", "cdot": "CDOT", "bullet": "CDOT", "ast": "STAR", "odot": "ODOT", "circ": "ODOT", "div": "DIV",
+    "langle": "LANGLE", "rangle": "RANGLE", "lbrack": "LSQ", "rbrack": "RSQ", "lVert": "NORM", "rVert": "NORM", "Vert": "NORM",
+    "|": "NORM", "lvert": "BAR", "rvert": "BAR", "vert": "BAR", "{": "LSQ", "}": "RSQ", "approx": "APPROX", "simeq": "APPROX",
+    "cong": "APPROX", "sim": "APPROX", "doteq": "APPROX", "equiv": "EQ", "coloneqq": "EQ", "triangleq": "EQ", "mapsto": "MAPS",
+    "longmapsto": "MAPS", "to": "ARROW", "rightarrow": "ARROW", "longrightarrow": "ARROW", "Rightarrow": "IMPLIES",
+    "implies": "IMPLIES", "Longrightarrow": "IMPLIES", "iff": "IMPLIES", "therefore": "IMPLIES", "le": "ORDER", "leq": "ORDER",
+    "ge": "ORDER", "geq": "ORDER", "lt": "ORDER", "gt": "ORDER", "neq": "ORDER", "ne": "ORDER", "ll": "ORDER", "gg": "ORDER",
+    "in": "ORDER", "ldots": "ELLIPSIS", "dots": "ELLIPSIS", "cdots": "ELLIPSIS", "vdots": "ELLIPSIS", "ddots": "ELLIPSIS",
+    "dotsc": "ELLIPSIS", "dotsb": "ELLIPSIS", "sum": "BIGSUM", "sqrt": "SQRT", "frac": "FRAC", "dfrac": "FRAC", "tfrac": "FRAC",
+    "cfrac": "FRAC", "nicefrac": "FRAC", "\\": "ROW", "cr": "ROW", "newline": "ROW", "quad": "QUAD", "qquad": "QUAD",
+    "top": "TRANSPOSE", "intercal": "TRANSPOSE", "colon": "COLON",
+}  # fmt: skip
+"""Commands of LaTeX, as kinds of tokens."""
+
+BLANK_COMMANDS = frozenset(
+    ("left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr middle , ; ! : > displaystyle textstyle scriptstyle "
+     "limits nolimits nonumber notag hfill strut centering small normalsize large boxed cancel underbrace overbrace underline "
+     "mathstrut ensuremath hline").split()
+) | {" ", "\n"}  # fmt: skip
+"""Commands that change how a formula looks and not what it says."""
+
+DROPPED_COMMANDS = frozenset("label tag hspace vspace phantom hphantom vphantom color ref eqref cite footnote textcolor".split())
+"""Commands that go away with their argument."""
+
+FONTS = frozenset(
+    "mathbf mathrm mathit mathsf mathtt mathcal mathbb mathfrak boldsymbol bm vec hat tilde bar overline pmb mathnormal".split()
+)
+"""Commands that set their argument in another type: the argument is read as it is."""
+
+TEXTS = frozenset("text textbf textit textrm textsf texttt mbox operatorname operatorname* emph textsc".split())
+"""Commands whose argument is words."""
+
+MATRICES = frozenset("matrix bmatrix pmatrix smallmatrix Bmatrix vmatrix Vmatrix bsmallmatrix psmallmatrix array".split())
+"""Environments that hold a matrix; of determinants, ``vmatrix``, the matrix is meant often enough, and no page takes one."""
+
+ROWS = frozenset("aligned align alignat gathered split align* gather gather* alignedat equation equation* multline eqnarray "
+                 "multline* eqnarray* alignat* flalign flalign* displaymath math subequations".split())  # fmt: skip
+"""Environments of rows that are formulas."""
+
+GREEK = dict(
+    zip(
+        "αβγδεζηθικλμνξπρστυφχψωΔΓΘΛΞΠΦΨΩℓ",
+        ("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
+         "Delta Gamma Theta Lambda Xi Pi Phi Psi Omega ell").split(),
+        strict=True,
+    )
+)  # fmt: skip
+"""Letters that LaTeX has commands for."""
+
+SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉ₖₙₘᵢⱼₐₑₓᵥₚₜₛₗₕ₊₋", "0123456789knmijaexvptslh+-", strict=True))
+SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿˣ", "0123456789+-nx", strict=True))
