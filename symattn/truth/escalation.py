@@ -247,7 +247,7 @@ def _round(job: Job, plan: Plan, tensors: dict[str, _Tensor], steps: list[Step])
     failed: UndecidedError | None = None
     for part in parts_of(job.program, job.sizes, {n: t.open for n, t in tensors.items()}):
         try:
-            taken = take(_job_of(job, part), others)
+            taken = take(_job_of(_unsaved(job), part), others)
         except UndecidedError as error:
             failed = error
             continue
@@ -280,6 +280,11 @@ def _take_in(program: Program, plan: Plan, tensor: _Tensor, name: str, tier: str
 
 def _picked(at: Positions, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.reshape(-1)[at]
+
+
+def _unsaved(job: Job) -> Job:
+    """A job whose checkpoint is that of the first evaluation, and of no other."""
+    return replace(job, work=None if job.work is None else replace(job.work, checkpoint=None))
 
 
 def _job_of(job: Job, part: Part) -> Job:

@@ -6,10 +6,11 @@ A tier is a name, what it says when it does not take a job (``unfit``), and ``ev
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
@@ -22,13 +23,23 @@ from symattn.readings import balls, exact
 from symattn.truth.settled import points_of
 from symattn.truth.values import Balls, Floats, Objects, Values, object_array
 
+if TYPE_CHECKING:
+    from symattn.truth.work.run import Work
+
 __all__ = ["TIERS", "Found", "Job", "Taken", "Tier", "is_rational", "take", "tier"]
 
 EXACT_POINTS = 4000
 """Numbers in the inputs of a rational program up to which it is evaluated in fractions."""
 
+LARGE = 1 << 22
+"""Points of all domains from which on a job is done in blocks."""
 SMALL = 300_000
 """Points of all domains up to which balls are as fast as an engine that has tables to build first."""
+
+LIMB_POINTS = 600
+"""Scores below which balls are as fast as limbs."""
+LIMB_BITS = 520
+"""Bits beyond which balls are."""
 
 _RATIONAL = (sp.Add, sp.Mul, sp.Abs, sp.Max, sp.Min, sp.sign, sp.floor, sp.Mod, sp.Piecewise, ExprCondPair)
 _LOGICAL = (Relational, sp.And, sp.Or, sp.Not)
@@ -54,8 +65,8 @@ class Job:
         Significant digits that are asked for, where that is the question: balls of so many are written out that far.
     proven
         Whether a result that rests on an assumption is of no use.
-    progress
-        Called with what is being done and how much of it is, for engines that tell.
+    work
+        Where a large job is done, in blocks; None: here, in blocks only where its arrays would be large.
     """
 
     program: Program
@@ -65,7 +76,7 @@ class Job:
     bits: int
     digits: int = 0
     proven: bool = True
-    progress: Callable[..., None] | None = None
+    work: Work | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,8 @@ class Tier:
         The most bits that it gives; None: any number.
     quick
         Whether it has one precision, and is tried first where a question needs no more than that.
+    blocked
+        Whether it goes through a job in blocks of its own, so that its arrays stay small.
     idle
         Why a job that it could do is left to the next tier.
     """
@@ -101,6 +114,7 @@ class Tier:
     unfit: Callable[[Job], str | None] = lambda job: None
     reach: int | None = None
     quick: bool = False
+    blocked: bool = False
     idle: Callable[[Job], str | None] = lambda job: None
 
     def refusal(self, job: Job, alone: bool = True) -> str | None:
@@ -188,10 +202,31 @@ def _small(job: Job) -> str | None:
     return f"it is a small job, {points} points of {SMALL}, which balls do as fast" if points < SMALL else None
 
 
+def _no_limbs(job: Job) -> str | None:
+    from symattn.truth import limbs
+
+    points = math.prod(limbs.pairs(job.program, job.sizes))
+    if 0 < points < LIMB_POINTS:
+        return f"{points} scores are as fast in balls"
+    return limbs.unfit(job.program, job.inputs, job.sizes)
+
+
+def _limbs(job: Job) -> dict[str, Found] | str:
+    from symattn.truth import limbs
+    from symattn.truth.limbs.values import Limbs
+
+    try:
+        found = limbs.evaluate(job.program, job.inputs, sizes=job.sizes, bits=job.bits, outputs=job.outputs)
+    except (UnfitError, LimitError) as why:
+        return str(why)
+    return {n: Found(Limbs(x)) for n, x in found.items()}
+
+
 TIERS: tuple[Tier, ...] = (
     Tier("fractions", _fractions, _no_fractions, quick=True),
-    Tier("double", _double, reach=53, quick=True),
-    Tier("limbs", _limbs, _no_limbs, reach=900, idle=_small),
+    Tier("double", _double, reach=53, quick=True, blocked=True),
+    Tier("limbs", _limbs, _no_limbs, reach=900, blocked=True, idle=_small),
+    Tier("limbs", _limbs, _no_limbs, reach=LIMB_BITS),
     Tier("balls", _balls),
 )
 """All tiers, those that cost less first."""
@@ -212,6 +247,20 @@ def tier(name: str) -> Tier:
         if t.name == name:
             return t
     raise UnknownNameError(f"there is no tier {name!r}. {nearest(name, [t.name for t in TIERS])}")
+
+
+def _done(job: Job, t: Tier) -> dict[str, Found] | str:
+    """A job done by a tier: as a whole, or in blocks where that is asked or a large job would not be in blocks otherwise."""
+    work = job.work
+    asked = work is not None and any(x is not None for x in (work.executor, work.cluster, work.checkpoint))
+    large = points_of(job.program, job.sizes) >= LARGE
+    if t.name == "fractions" or not (asked or (large and (work is not None or not t.blocked))):
+        return t.evaluate(job)
+    from symattn.truth.work.engines import engine_for
+    from symattn.truth.work.run import Work, evaluate
+
+    engine = engine_for(t.name, job.bits, job.digits, job.proven)
+    return evaluate(engine, job.program, job.inputs, sizes=job.sizes, outputs=job.outputs, work=work or Work(workers=1))
 
 
 @dataclass(frozen=True)
@@ -237,7 +286,7 @@ def take(job: Job, tiers: tuple[Tier, ...]) -> Taken:
         why = t.refusal(job, alone=len(tiers) == 1)
         if why is None:
             try:
-                found = t.evaluate(job)
+                found = _done(job, t)
             except UndecidedError as error:
                 declined[t.name], last = str(error), error
                 continue

@@ -22,6 +22,7 @@ from symattn.truth.questions import All, Asked, Digits, Nothing, Question, Round
 from symattn.truth.tiers import TIERS, Job, Tier, is_rational
 from symattn.truth.tiers import tier as tier_of
 from symattn.truth.values import Values
+from symattn.truth.work.run import Work
 
 __all__ = ["DIGITS", "MAX_DIGITS", "Rule", "Truth", "is_rational", "truth"]
 
@@ -90,7 +91,7 @@ def truth(
     assume: bool = False,
     max_bits: int | None = None,
     sizes: Mapping[sp.Symbol | str, int] | None = None,
-    progress: Callable[..., None] | None = None,
+    work: Work | None = None,
 ) -> Truth:
     """The exact values of some tensors of a program, enclosed.
 
@@ -121,8 +122,9 @@ def truth(
         what a rounding needs.
     sizes
         Sizes that no input shows.
-    progress
-        Handed to engines that tell how far they are.
+    work
+        Where large jobs are done, in blocks: processes, a cluster, a checkpoint that a stopped run goes on from. By default they
+        are done here.
 
     Returns
     -------
@@ -165,7 +167,7 @@ def truth(
     check_names(lean, given)
     arrays = {n: v if isinstance(v, np.ndarray) else exact_array(v) for n, v in given.items()}
     known = {str(s): k for s, k in find_sizes(lean, {n: v.shape for n, v in arrays.items()}, sizes).items()}
-    job = Job(lean, arrays, known, wanted, asked.start, asked.digits, not assume, progress)
+    job = Job(lean, arrays, known, wanted, asked.start, asked.digits, not assume, work)
     plan = Plan(
         asked.question,
         asked.start,
