@@ -1,0 +1,491 @@
+"""One statement at a time: the tensors of a program as numbers with an error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sympy as sp
+
+from symattn.program import Program, Statement, integer_symbols, name_of, subscripts_of
+from symattn.readings.contraction import Contraction, contraction, place, touched
+from symattn.readings.decisions import YES
+from symattn.readings.domain import Mask, solvable
+from symattn.readings.steps import Stepwise
+from symattn.truth.double.approx import FULL, Approx, Array, add, multiply, selected
+from symattn.truth.double.functions import Library
+from symattn.truth.double.norms import gamma, inflation
+from symattn.truth.double.sums import contracted, largest, product, summed
+from symattn.truth.double.terms import Axes, Terms
+
+__all__ = ["Statements"]
+
+
+@dataclass(frozen=True)
+class Masks:
+    """The conditions of a statement: what they keep, mask by mask, and where the errors do not let them be decided."""
+
+    masks: tuple[Mask, ...]
+    doubt: Array | None
+
+    def keep(self, axes: Axes) -> Array | None:
+        """All masks at once, as an array that broadcasts to the grid of some axes."""
+        return reduce(np.logical_and, [m.over(axes) for m in self.masks]) if self.masks else None
+
+
+NO_MASKS = Masks((), None)
+
+
+class Statements(Stepwise):
+    """An evaluation of statements from what is known.
+
+    Parameters
+    ----------
+    program
+        A program: the whole one, or that of a block.
+    sizes
+        Its sizes.
+    given
+        Its inputs as exact arrays, as far as they are known so.
+    known
+        Its inputs by name; what is evaluated is put there.
+    library
+        Where functions come from.
+    used
+        Names of the functions that are used, which is added to.
+    memo
+        What has been found of the statements of the program, whatever is put in.
+    scratch
+        What has been found with these inputs, and arrays that may be used again.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        sizes: Mapping[sp.Symbol, int],
+        given: Mapping[str, Any],
+        known: dict[str, Approx],
+        library: Library,
+        used: set[str],
+        memo: dict[Any, Any],
+        scratch: dict[Any, Any],
+    ) -> None:
+        super().__init__(program, sizes, given)
+        self.given, self.known, self.library, self.used = given, known, library, used
+        self.memo, self.scratch = memo, scratch
+        self._sizes = tuple(sizes.values())
+        self._extents = memo.setdefault(("extents", self._sizes), self._extents)
+        self.settled: dict[str, Approx] = {}
+        self.owned: set[str] = set()
+        self.done: list[Array] = []
+        self.fresh: dict[int, Array] = {}
+        self.now: Statement | None = None
+        self.leaving: tuple[str, ...] = ()
+
+    # what Stepwise and Terms ask for
+
+    def shape(self, axes: Any) -> tuple[int, ...]:
+        """How many values each of some indices takes."""
+        key = ("shape", self._sizes, axes)
+        if key not in self.memo:
+            self.memo[key] = super().shape(axes)
+        found: tuple[int, ...] = self.memo[key]
+        return found
+
+    def tensor(self, name: str) -> Approx:
+        """A tensor. What is ``range_only`` is exact for the statements that are not: outputs do not depend on its value."""
+        a = self.known[name]
+        if (self.now is not None and self.now.range_only) or name not in self.program or not self.program[name].range_only or a.exact:
+            return a
+        if name not in self.settled:
+            self.settled[name] = Approx(a.value, special=a.special, nonneg=a.nonneg)
+        return self.settled[name]
+
+    def value_of(self, name: str) -> Any:
+        """A tensor as the integers in it are looked for: an input as it was given."""
+        return self.given[name] if name in self.given else self.known.get(name)
+
+    def whole_numbers(self, array: Any) -> npt.NDArray[np.int64] | None:
+        """The integers of a tensor where it holds nothing else."""
+        if array is None:
+            return None
+        if isinstance(array, Approx):
+            fine = array.exact and bool(np.isfinite(array.value).all() and (array.value == np.rint(array.value)).all())
+            return array.value.astype(np.int64) if fine else None
+        a = np.asarray(array)
+        if a.dtype.kind in "biu":
+            return a.astype(np.int64)
+        if a.dtype == object or a.dtype.kind == "V":
+            return None
+        whole = bool(np.all(np.isfinite(a) & (np.abs(a) < 2.0**62))) and bool(np.all(a == np.floor(a)))
+        return a.astype(np.int64) if whole else None
+
+    def begin(self, s: Statement) -> None:
+        """Zeros for what a statement of a scan defines."""
+        shape = self.shape(s.indices)
+        self.known[s.name] = Approx(np.zeros(shape), 0.0, np.zeros(shape), nonneg=True, whole=True)
+
+    def advance(self, s: Statement, part: Statement, place: tuple[Any, ...]) -> Approx:
+        """One statement at one step, kept with the error of every element."""
+        self.now = s
+        found, whole = self.evaluated(part), self.known[s.name]
+        whole.value[place] = found.value
+        error: Any = whole.abs
+        error[place] = found.full() if not found.exact else 0.0
+        self.known[s.name] = whole.changed(
+            nonneg=whole.nonneg and found.nonneg,
+            whole=whole.whole and found.whole,
+            special=whole.special or found.special,
+            abs=error,
+        )
+        self.settled.pop(s.name, None)
+        return found
+
+    # statements
+
+    def run(self) -> dict[str, Approx]:
+        """Every tensor."""
+        last = self.last_reads
+        for group in self.program.groups():
+            if group[0].scan is not None:
+                self.scanned(group)
+                for s in group:
+                    a = self.known[s.name]
+                    self.known[s.name] = a.changed(abs=a.abs if np.any(a.abs) else 0.0)
+            else:
+                (s,) = group
+                name = s.name
+                self.now, self.leaving = s, last.get(name, ())
+                made = self.evaluated(s)
+                if made.temporary:
+                    self.owned.add(name)
+                self.known[name] = self.filled(made, _axes(s)[0])
+                for n in self.leaving:
+                    self.done.append(self.known.pop(n).value)
+        return self.known
+
+    def dying(self, name: str) -> bool:
+        """Whether the statement that is evaluated is the last to read a tensor that was made here, and reads it once."""
+        s = self.now
+        if s is None or name not in self.leaving or name not in self.owned or not self.known[name].large:
+            return False
+        if not self._found(f"once {name}", s, lambda: s.expr.count(lambda e: isinstance(e, sp.Indexed) and name_of(e) == name) == 1):
+            return False
+        value = self.known[name].value
+        held = [a.value for n, a in self.known.items() if n != name]
+        held += [w.value for a in self.known.values() for _, w in a.weights]
+        return not any(np.may_share_memory(value, v) for v in held)
+
+    @property
+    def last_reads(self) -> dict[str, tuple[str, ...]]:
+        """Which tensors are not needed any more after a statement, by its name; outputs, inputs and those of scans are kept."""
+        key = "last reads"
+        if key not in self.memo:
+            last: dict[str, str] = {}
+            for s in self.program:
+                for n in s.needs:
+                    last[n] = s.name
+            found: dict[str, list[str]] = {}
+            for n, reader in last.items():
+                if n in self.program and n not in self.program.outputs and self.program[n].scan is None:
+                    if self.program[reader].scan is None:
+                        found.setdefault(reader, []).append(n)
+            self.memo[key] = {n: tuple(v) for n, v in found.items()}
+        return self.memo[key]
+
+    def filled(self, a: Approx, axes: Axes) -> Approx:
+        """A tensor with an array of its whole shape, which nobody overwrites."""
+        shape = self.shape(axes)
+        if a.value.shape != shape:
+            a = a.mapped(lambda v: v) if not a.large else a
+            a = a.changed(value=np.ascontiguousarray(np.broadcast_to(a.value, shape)))
+        if a.large:
+            a.size()
+        return a.changed(temporary=False)
+
+    def evaluated(self, s: Statement) -> Approx:
+        """The value of a statement."""
+        if s.where == sp.true:
+            masks = NO_MASKS
+        else:
+            scatter = self.scatter(s)
+            if scatter is not None:
+                return self.scattered(s, *scatter)
+            masks = self.masks(s, s.conditions, s.domain)
+        if not s.over or s.reduce != "sum" or masks.doubt is not None:
+            return self.direct(s, s.expr, masks)
+        terms = self._found("terms", s, lambda: [(t, self.contraction(s, t)) for t in sp.Add.make_args(s.expr)])
+        if not any(c for _, c in terms):
+            return self.direct(s, s.expr, masks)
+        out: Approx | None = None
+        for t, c in terms:
+            v = self.contracted(s, c, masks) if c is not None else None
+            v = self.direct(s, t, masks) if v is None else v
+            out = v if out is None else add(out, v)
+        assert out is not None
+        return out
+
+    def scatter(self, s: Statement) -> tuple[sp.Symbol, sp.Expr, sp.Basic] | None:
+        """A condition ``a = I``, where the statement can be evaluated without a loop over a."""
+        if s.over and s.reduce != "sum":
+            return None
+        key = ("scatter", s)
+        if key not in self.scratch:
+            self.scratch[key] = solvable(s, self.subscripts)
+        found: tuple[sp.Symbol, sp.Expr, sp.Basic] | None = self.scratch[key]
+        return found
+
+    def contraction(self, s: Statement, term: sp.Expr) -> Contraction | None:
+        """A term of a sum as a contraction whose rows come before its columns in the target."""
+        c = contraction(s, term, self.size)
+        return _pairing(s, term) if c is None else _in_order(c, s.indices)
+
+    def _found(self, what: str, s: Statement, find: Any) -> Any:
+        key = (what, s.name)
+        if key not in self.memo:
+            self.memo[key] = find()
+        return self.memo[key]
+
+    def masks(self, s: Statement, conditions: Sequence[sp.Basic], domain: Axes) -> Masks:
+        """The conditions of a statement, on the grids of the indices that they read."""
+        found, doubts = [], []
+        for c in conditions:
+            used = integer_symbols(c)
+            axes = tuple(a for a in domain if a in used)
+            shape = self.shape(axes)
+            if self.subscripts.decidable(c):
+                states = self.subscripts.states(c, axes, shape)
+                yes, doubt = states == YES, states > YES
+            else:
+                yes, no = Terms(self, axes).decide(c)
+                yes, doubt = np.broadcast_to(yes, shape), np.broadcast_to(~(yes | no), shape)
+            found.append(Mask(axes, yes))
+            doubts.append(Mask(axes, doubt) if doubt.any() else None)
+        if not any(d is not None for d in doubts):
+            return Masks(tuple(found), None)
+        maybe = [m.over(domain) | d.over(domain) if d is not None else m.over(domain) for m, d in zip(found, doubts, strict=True)]
+        open_ = [d.over(domain) for d in doubts if d is not None]
+        doubt = reduce(np.logical_and, maybe) & reduce(np.logical_or, open_)
+        return Masks(tuple(found), np.broadcast_to(doubt, self.shape(domain)) if doubt.any() else None)
+
+    def direct(self, s: Statement, expr: sp.Expr, masks: Masks) -> Approx:
+        """On the whole grid, masked points selected away."""
+        free, domain = _axes(s)
+        shape = self.shape(domain)
+        a = Terms(self, domain).value(expr)
+        keep, doubt = masks.keep(domain), masks.doubt
+        axes = tuple(range(len(free), len(domain)))
+        if not s.over:
+            a = a if keep is None else selected(a, keep)
+            if doubt is not None:
+                a = a.changed(value=np.where(doubt, np.nan, a.value), special=True, whole=False, temporary=True)
+            return a
+        if s.reduce == "sum":
+            extra = None
+            if doubt is not None:
+                with np.errstate(all="ignore"):
+                    extra = np.where(doubt, a.full() + np.abs(a.value), 0.0)
+                extra = np.where(np.isnan(extra), np.inf, extra)
+                a = a.changed(nonneg=False)
+            a = a if keep is None else selected(a, keep)
+            return summed(a, shape, axes, extra)
+        if s.reduce == "max":
+            out = largest(a, None if keep is None else np.broadcast_to(keep, shape), shape, axes)
+        else:
+            if keep is not None:
+                filled = selected(a, keep)
+                a = filled.changed(value=np.where(keep, filled.value, 1.0), bound=None)
+            out = product(a, shape, len(axes))
+        if doubt is not None:
+            out = out.changed(value=np.where(doubt.any(axis=axes), np.nan, out.value), special=True, whole=False)
+        return out
+
+    def scattered(self, s: Statement, a: sp.Symbol, value: sp.Expr, condition: sp.Basic) -> Approx:
+        """``where a = I``: the other indices are looped over, I is put for a, and values are added where they belong."""
+        axes = tuple(b for b in s.domain if b != a)
+        shape = self.shape(axes)
+        conditions = [c.xreplace({a: value}) for c in s.conditions if c is not condition]
+        masks = self.masks(s, conditions, axes)
+        at, bad = self.subscripts.value(value, self.subscripts.grid(axes, shape))
+        at = np.broadcast_to(np.asarray(at), shape)
+        whole = at == np.floor(at.astype(np.float64))
+        at = np.floor(at.astype(np.float64)).astype(np.int64)
+        keep = whole & (at >= 0) & (at < self.size(a))
+        unsure: Array = np.zeros(shape, dtype=bool) if masks.doubt is None else masks.doubt & keep
+        inside = (at >= 0) & (at < self.size(a))
+        unsure = unsure if bad is None else unsure | (np.broadcast_to(bad, shape) & inside)
+        more = masks.keep(axes)
+        keep = (keep if more is None else keep & more) & ~unsure
+        v = selected(Terms(self, axes).value(s.expr.xreplace({a: value})), keep)
+        points = np.nonzero(np.broadcast_to(keep | unsure, shape))
+        index = tuple((at if b == a else np.indices(shape)[axes.index(b)])[points] for b in s.indices)
+        values = np.broadcast_to(np.where(unsure, np.nan, v.value), shape)[points]
+        errors = np.broadcast_to(v.full(), shape)[points] if not v.exact else np.zeros(len(values))
+        full = self.shape(s.indices)
+        out, size, error, count = (np.zeros(full) for _ in range(4))
+        for target, x in ((out, values), (size, np.abs(values)), (error, errors), (count, np.ones(len(values)))):
+            np.add.at(target, index, x) if index else np.add(target, x.sum(), out=target)
+        top = int(count.max(initial=0.0))
+        exact = v.exact and (top <= 1 or (v.whole and bool(np.max(size, initial=0.0) < 2.0**53)))
+        more_error = 0.0 if exact else (error + gamma(top) * size) * inflation(top) + (error > 0) * 2.0**-1060
+        return Approx(out, 0.0, more_error, (), v.nonneg, v.whole and exact, not bool(np.isfinite(out).all()), True)
+
+    # contractions
+
+    def contracted(self, s: Statement, c: Contraction, masks: Masks) -> Approx | None:
+        """A sum of products by a matrix product; None: not by one."""
+        placed = place(c, masks.masks)
+        if placed is None:
+            return None
+        la, ra = (*c.batch, *c.row, *c.bound), (*c.batch, *c.column, *c.bound)
+        left, right = self.operand(s, c.left, la, placed.left), self.operand(s, c.right, ra, placed.right)
+        hit: Array | None = None
+        z, r, x, q = (math.prod(self.shape(axes)) for axes in (c.batch, c.row, c.bound, c.column))
+        if left.special or right.special:
+            bad = ~np.isfinite(left.value), ~np.isfinite(right.value)
+            k = len(c.batch)
+            order = (*range(k), *range(k + len(c.column), bad[1].ndim), *range(k, k + len(c.column)))
+            hit = touched(c, placed, self.size, bad[0], bad[1].transpose(order))[1]
+            left, right = (a.changed(value=np.where(b, 0.0, a.value), special=False) for a, b in zip((left, right), bad, strict=True))
+        a = _merged(left, self.shape(la), (len(c.batch), len(c.row)), (z, r, x))
+        b = _merged(right, self.shape(ra), (len(c.batch), len(c.column)), (z, q, x))
+        out = contracted(a, b, self.buffer((z, r, q)))
+        if hit is not None and hit.any():
+            out = out.changed(value=np.where(hit, np.nan, out.value), special=True, whole=False)
+        out = self.spread(out, c, s, (z, r, q))
+        if c.outer is not sp.S.One:
+            out = multiply(out, Terms(self, s.indices).value(c.outer))
+        for m in placed.result:
+            out = selected(out, m.over(s.indices))
+        return out
+
+    def spread(self, a: Approx, c: Contraction, s: Statement, whole: tuple[int, int, int]) -> Approx:
+        """A product of shape (batch, row, column) on the grid of a statement's indices."""
+        if c.axes == _axes(s)[0] and len(c.row) == len(c.column) == 1 and not c.batch:
+            return a.mapped(_first).changed(temporary=a.temporary)
+        order = sorted(range(len(c.axes)), key=lambda k: s.indices.index(c.axes[k]))
+        shape = self.shape(c.axes)
+
+        def move(v: Array) -> Array:
+            v = _split(v, whole, shape, (len(c.batch), len(c.row))).transpose(order)
+            left = iter(v.shape)
+            return v.reshape([next(left) if i in c.axes else 1 for i in s.indices])
+
+        return a.mapped(move).changed(temporary=a.temporary)
+
+    def buffer(self, shape: tuple[int, int, int]) -> Array:
+        """An array that an earlier block has done with: a new one costs more than what is put into it."""
+        pool = self.scratch.get(("pool", shape))
+        found = pool.pop() if pool else np.empty(shape)
+        self.fresh[id(found)] = found
+        return found
+
+    def release(self) -> None:
+        """Give the arrays of tensors that were made here to the next block; nobody may hold them any more."""
+        seen: set[int] = set()
+        for v in [*self.done, *(self.known[n].value for n in self.owned if n in self.known)]:
+            base = v if v.base is None else v.base
+            if isinstance(base, np.ndarray) and id(base) in self.fresh and id(base) not in seen:
+                seen.add(id(base))
+                self.scratch.setdefault(("pool", base.shape), []).append(base)
+
+    def operand(self, s: Statement, e: sp.Expr, axes: Axes, masks: Sequence[Mask]) -> Approx:
+        """One factor on the grid of its axes, 0 where masked."""
+        a = Terms(self, axes).value(e)
+        shape = self.shape(axes)
+        if masks and not self.is_zero_outside(e, s):
+            for m in masks:
+                a = selected(a, m.over(axes))
+        return a if a.value.shape == shape else a.changed(value=np.broadcast_to(a.value, shape), temporary=False)
+
+    def is_zero_outside(self, e: sp.Expr, s: Statement) -> bool:
+        """Whether a factor is a tensor whose own ``where`` is that of the statement, its indices renamed."""
+        if not isinstance(e, sp.Indexed) or name_of(e) not in self.program:
+            return False
+        made = self.program[name_of(e)]
+        if made.over or not all(isinstance(a, sp.Symbol) for a in subscripts_of(e)):
+            return False
+        return bool(made.where.xreplace(dict(zip(made.indices, subscripts_of(e), strict=True))) == s.where)
+
+
+def _pairing(s: Statement, term: sp.Expr) -> Contraction | None:
+    """``sum over j of A[i, j] B[i, j]``: a product of rows with columns for each i."""
+    domain, over = set(s.domain), set(s.over)
+    inner = [f for f in sp.Mul.make_args(term) if integer_symbols(f) & over]
+    if len(inner) != 2 or not all(isinstance(f, sp.Indexed) and integer_symbols(f) & domain == domain for f in inner):
+        return None
+    outer = sp.Mul(*[f for f in sp.Mul.make_args(term) if f not in inner])
+    return Contraction(outer, inner[0], inner[1], s.indices, (), (), s.over)
+
+
+def _in_order(c: Contraction, indices: Axes) -> Contraction:
+    """The contraction with its operands so that the rows of the result come before its columns."""
+    first = min((indices.index(a) for a in c.row), default=-1)
+    second = min((indices.index(a) for a in c.column), default=len(indices))
+    if first <= second:
+        return c
+    return Contraction(c.outer, c.right, c.left, c.batch, c.column, c.row, c.bound)
+
+
+def _merged(a: Approx, shape: Sequence[int], parts: tuple[int, int], to: tuple[int, int, int]) -> Approx:
+    """An operand as (batch, row, bound); coefficients keep length 1 where they have it along a whole group."""
+    ends = (0, parts[0], parts[0] + parts[1], len(shape))
+    if parts == (0, 1) and len(shape) == 2:
+        return a.mapped(_under_one).changed(temporary=a.temporary)
+
+    def merge(v: Array) -> Array:
+        if v.ndim != len(shape):
+            return v
+        wide, out = list(v.shape), []
+        for k in range(3):
+            group = range(ends[k], ends[k + 1])
+            if any(v.shape[g] != 1 for g in group):
+                for g in group:
+                    wide[g] = shape[g]
+                out.append(to[k])
+            else:
+                out.append(1)
+        return np.broadcast_to(v, wide).reshape(out)
+
+    temporary = a.temporary
+    a = a.mapped(merge)
+    value = a.value if a.value.shape == to else np.broadcast_to(a.value, to)
+    return a.changed(value=value, temporary=temporary)
+
+
+@lru_cache(maxsize=4096)
+def _axes_of(target: sp.Basic, over: Axes) -> tuple[Axes, Axes]:
+    free = subscripts_of(target)
+    return free, free + over
+
+
+def _axes(s: Statement) -> tuple[Axes, Axes]:
+    """The free indices and all indices of a statement."""
+    return _axes_of(s.target, s.over)
+
+
+def _first(v: Array) -> Array:
+    return v[0] if v.ndim == 3 else v
+
+
+def _under_one(v: Array) -> Array:
+    return v[None] if v.ndim == 2 else v
+
+
+def _split(v: Array, whole: tuple[int, int, int], shape: Sequence[int], parts: tuple[int, int]) -> Array:
+    """The reverse, for a result of shape (batch, row, column)."""
+    if v.ndim != 3:
+        return v
+    ends = (0, parts[0], parts[0] + parts[1], len(shape))
+    out: list[int] = []
+    for k in range(3):
+        group = shape[ends[k] : ends[k + 1]]
+        out += group if v.shape[k] == whole[k] and math.prod(group) == whole[k] else [1] * len(group)
+    return v.reshape(out)
+
+
