@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import struct
 import time
@@ -149,8 +150,7 @@ class Checkpoint:
         beside = path.with_name(path.name + ".part")
         try:
             with beside.open("wb") as file:
-                arrays: dict[str, Any] = _arrays(self.states, self.problem)
-                assert all(a.dtype != object for a in arrays.values())  # those alone would be pickled
+                arrays: dict[str, Any] = _written(self.states, self.problem)
                 np.savez(file, **arrays)
                 file.flush()
                 os.fsync(file.fileno())
@@ -159,16 +159,24 @@ class Checkpoint:
             raise FileFormatError(f"the checkpoint {path} cannot be written: {error.strerror or error}") from error
 
 
-def _arrays(states: Mapping[str, State], problem: str) -> dict[str, Array]:
-    """All states as arrays: an index in JSON, and the arrays numbered in its order."""
-    out: dict[str, Array] = {}
+def _written(states: Mapping[str, State], problem: str) -> dict[str, Array]:
+    """All states as three arrays of bytes: an index in JSON, the numbers one after another, and the digest of both."""
+    blob: list[bytes] = []
     index: list[Any] = []
+    begin = 0
 
     def put(values: Packed) -> list[Any]:
-        first = len(out)
-        for k, a in enumerate(values.values()):
-            out[f"a{first + k}"] = a
-        return [first, list(values)]
+        nonlocal begin
+        listed = []
+        for name, a in values.items():
+            assert a.dtype != object  # nothing of it would be pickled, but bytes of addresses are no numbers
+            blob.append(np.ascontiguousarray(a).tobytes())
+            listed.append([name, a.dtype.str, a.shape, begin])
+            begin += len(blob[-1])
+        return listed
+
+    def nodes(of: Sum) -> list[Any]:
+        return [[node, p.start, put(packed(p.values))] for node, p in of.nodes.items()]
 
     for path, s in states.items():
         done = np.zeros(s.count, dtype=bool)
@@ -190,32 +198,40 @@ def _arrays(states: Mapping[str, State], problem: str) -> dict[str, Array]:
                 "assumptions": s.assumptions,
             }
         )
-    head = json.dumps({"format": FORMAT, "problem": problem, "states": index})
-    return {"head": np.frombuffer(head.encode(), dtype=np.uint8), **out}
+    head, data = json.dumps({"format": FORMAT, "problem": problem, "states": index}).encode(), b"".join(blob)
+    parts = {"head": head, "data": data, "digest": hashlib.sha256(head + data).digest()}
+    return {name: np.frombuffer(raw, dtype=np.uint8) for name, raw in parts.items()}
 
 
 def _read(path: Path, problem: str) -> dict[str, State]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            head = json.loads(file["head"].tobytes())
-            if head["format"] != FORMAT:
-                raise FileFormatError(f"{path} is no checkpoint that this version reads: it says {head['format']!r}")
-            if head["problem"] != problem:
-                raise FileFormatError(
-                    f"{path} is the checkpoint of another problem: other inputs, another program, precision or version; "
-                    "give another file, or delete this one to start anew"
-                )
-            return {s["path"]: _state(s, file) for s in head["states"]}
-    except FileFormatError:
-        raise
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            raw, data, known = (file[name].tobytes() for name in ("head", "data", "digest"))
+            if hashlib.sha256(raw + data).digest() != known:
+                raise ValueError("its digest is not that of its contents")
+            head = json.loads(raw)
+    except DAMAGED as error:
+        raise FileFormatError(f"{path} is no checkpoint, or is truncated or damaged: {error}; delete it to start anew") from error
+    if head["format"] != FORMAT:
+        raise FileFormatError(f"{path} is no checkpoint that this version reads: it says {head['format']!r}")
+    if head["problem"] != problem:
+        raise FileFormatError(
+            f"{path} is the checkpoint of another problem: other inputs, another program, precision or version; "
+            "give another file, or delete this one to start anew"
+        )
+    try:
+        return {s["path"]: _state(s, data) for s in head["states"]}
     except DAMAGED as error:
         raise FileFormatError(f"{path} is no checkpoint, or is truncated or damaged: {error}; delete it to start anew") from error
 
 
-def _state(listed: Mapping[str, Any], file: Mapping[str, Array]) -> State:
-    def get(at: list[Any]) -> Packed:
-        first, names = at
-        return {n: file[f"a{first + k}"] for k, n in enumerate(names)}
+def _state(listed: Mapping[str, Any], data: bytes) -> State:
+    def get(arrays: list[Any]) -> Packed:
+        out: Packed = {}
+        for name, kind, shape, begin in arrays:
+            dtype, count = np.dtype(kind), math.prod(shape)
+            out[name] = np.frombuffer(data, dtype=dtype, count=count, offset=begin if count else 0).reshape(shape)
+        return out
 
     done = get(listed["done"])["done"]
     return State(

@@ -128,7 +128,7 @@ def item_of(
                 leaves[n] = Leaf((n, place), number, grid.leaves(n), partition.partial[n], start)
         whole = tuple(n for n in partition.whole if grid.counts(n, b))
         pieces.append(Piece(b.number, b.sizes, slices, whole, leaves))
-    given = {n: np.ascontiguousarray(_part(hull[n], inputs[n])) for n in read if n in inputs}
+    given = {n: np.array(_part(hull[n], inputs[n]), order="C") for n in read if n in inputs}
     more = {n: packed(known[n].each(partial(_part, hull[n]))) for n in read if n not in inputs}
     return Item(engine, partition.local, given, more, tuple(pieces))
 

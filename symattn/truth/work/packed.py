@@ -19,7 +19,7 @@ from symattn.numbers import Exact
 from symattn.readings.specials import NAN, NEGATIVE, POSITIVE, Ball, Special
 from symattn.truth.values import Balls, Floats, Objects, Scaled, Values, object_array
 
-__all__ = ["Packed", "packed", "unpacked"]
+__all__ = ["Packed", "packed", "settled", "unpacked"]
 
 Array = npt.NDArray[Any]
 Packed = dict[str, Array]
@@ -77,6 +77,33 @@ def unpacked(arrays: Mapping[str, Array]) -> Values:
     except (KeyError, ValueError, TypeError) as error:
         raise FileFormatError(f"these are not values that were put away: {error}") from error
     raise FileFormatError(f"these are values of an unknown kind {kind!r}")
+
+
+def settled(values: Values) -> Values:
+    """Values as they come back from :func:`packed`, number by number: most are what they are.
+
+    A ball whose radius is a power of two comes back a little larger.
+
+    >>> import flint
+    >>> half = settled(Balls(np.array([flint.arb(1, 0.5)], dtype=object)))
+    >>> again = unpacked(packed(half))
+    >>> half.balls[0].rad() > 0.5, bool(again.balls[0].rad() == half.balls[0].rad())
+    (True, True)
+    """
+    if not isinstance(values, Balls):
+        return values
+    flat = [_settled(x) for x in values.balls.ravel().tolist()]
+    return Balls(object_array(flat, values.shape), values.scale)
+
+
+def _settled(x: Any) -> Any:
+    if isinstance(x, Special):
+        return x
+    x = Ball(x)
+    if x.is_exact() or not x.is_finite():
+        return x
+    (mantissa, exponent), (radius, unit) = (tuple(map(int, v.man_exp())) for v in (x.mid(), x.rad()))
+    return _ball(mantissa, exponent, radius, unit) if radius == 1 else x
 
 
 def _integers(name: str, numbers: Sequence[int]) -> Packed:

@@ -22,7 +22,7 @@ from symattn.program import Reduce
 from symattn.readings.balls import TABLE, precision
 from symattn.readings.specials import Ball
 from symattn.truth.values import Balls, Floats, Objects, Scaled, Values, object_array
-from symattn.truth.work.packed import packed, unpacked
+from symattn.truth.work.packed import settled
 
 __all__ = ["Node", "Part", "Sum", "Tree", "combined", "placed"]
 
@@ -136,14 +136,11 @@ class Sum(Tree):
 
     def put(self, node: Node, value: Part) -> None:
         """Take a node, as :meth:`Tree.put` does."""
-        super().put(node, _settled(value))
+        super().put(node, Part(settled(value.values), value.start))
 
     def _both(self, a: Part, b: Part) -> Part:
-        return _settled(combined(a, b, self.reduce, self.bits))
-
-
-def _settled(p: Part) -> Part:
-    return Part(unpacked(packed(p.values)), p.start)
+        found = combined(a, b, self.reduce, self.bits)
+        return Part(settled(found.values), found.start)
 
 
 def placed(parts: Sequence[Part], start: tuple[int, ...], shape: tuple[int, ...], reduce: Reduce) -> Values:
