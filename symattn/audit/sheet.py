@@ -1,0 +1,337 @@
+"""What a page computes, as a program with its numbers: any tensor of it, from the inputs on or from printed intermediates.
+
+A page may start anywhere: at X and weights (the identity where a weight matrix is not given), at Q, K and V, at scores, or at
+weights. Tensors from which it does not start are filled with zeros, and nothing that depends on them has a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sympy as sp
+
+from symattn.audit.claimsfile import Example, Given
+from symattn.audit.quantities import field_named, letter_named, size_named, tensor_named
+from symattn.binding import Bound, bind
+from symattn.definition import Definition
+from symattn.errors import DefinitionError, InputValueError, ShapeError
+from symattn.program import Program, Statement
+from symattn.readings import exact
+from symattn.truth.derived import with_gradient
+from symattn.truth.fields import with_seeds
+
+Array = npt.NDArray[Any]
+Rewrite = Callable[[Program], Program]
+Run = Callable[[Program, dict[str, Array], str], Array]
+
+MIDWAY = ("R", "S", "P")
+"""Tensors at which a page may start: scores, scaled scores, weights."""
+BEFORE_MASK = ("R", "S", "A")
+"""Tensors that pages print for all keys, those that a mask hides included."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """The arrays of a page under field names, and the tensors that it starts with in the middle of the program."""
+
+    fields: Mapping[str, Array]
+    midway: Mapping[str, Array]
+    filled: frozenset[str]
+    """Fields that hold zeros because the page does not give them."""
+    sizes: Mapping[str, int]
+    split: bool
+    """Whether the heads of Q, K and V stand side by side in one matrix."""
+
+
+class Sheet:
+    r"""The program of an example and its values.
+
+    Parameters
+    ----------
+    example
+        Inputs and fields of the definition.
+    changes
+        Fields of the definition that replace those of the example.
+    rewrite
+        A change of the program, for conventions that no field of a definition says.
+
+    Raises
+    ------
+    SymattnError
+        When the inputs and the definition make no program; the message says why.
+
+    >>> from symattn.audit.claimsfile import parse
+    >>> page = parse(b'[inputs]\nd_k = "1"\nscores = ["0", "0", "0"]\nV = [["1"], ["2"], ["6"]]\n[claims]\nw = "1"', "demo")
+    >>> Sheet(page.examples[0]).tensor("O").tolist()
+    [[3]]
+    """
+
+    def __init__(self, example: Example, changes: Mapping[str, Any] | None = None, rewrite: Rewrite | None = None) -> None:
+        self.example, self.rewrite = example, rewrite
+        typed = {**example.definition, **(changes or {})}
+        self.start = _start(example.inputs, typed)
+        own = {"start": "x" if "x" in self.start.fields else "qkv", "output_projection": "w_o" in self.start.fields}
+        own["cross"] = "memory" in self.start.fields
+        implied = {name: v for name, v in own.items() if v not in (False, "qkv")}
+        self.bound: Bound = bind(Definition(**{**implied, **typed}), self.start.fields)
+
+    @cached_property
+    def forward(self) -> Program:
+        """The program, rewritten."""
+        return self.bound.program if self.rewrite is None else self.rewrite(self.bound.program)
+
+    @cached_property
+    def gradient(self) -> Program:
+        """The program with the gradients of its inputs and tensors."""
+        return with_gradient(self.forward)
+
+    @cached_property
+    def inputs(self) -> dict[str, Array]:
+        """The inputs of the program, tensors in the middle included."""
+        return {**self.bound.inputs, **{name: self._placed(name, x) for name, x in self.start.midway.items()}}
+
+    def letter(self, name: str) -> str:
+        """The tensor that a page's name stands for.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is none.
+        """
+        program = self.forward
+        letters = {s.name for s in program} | set(program.inputs)
+        if name[:1] == "d" or name.startswith("grad_"):
+            letters |= {s.name for s in self.gradient if s.name.startswith("d")} | {"d" + n for n in program.outputs}
+        found = tensor_named(name, letters, self.bound.definition.parameters)
+        if found == "Z" and "Z" not in letters:
+            found = "A" if "A" in letters else "S" if "S" in letters else "R"
+        return found
+
+    def hidden(self) -> Array:
+        """Where a mask hides key j from query i, in the axes of the scores."""
+        return np.asarray(~self.bound.keep())
+
+    def tensor(self, letter: str, printed: Mapping[str, Array] | None = None) -> Array:
+        """The exact values of a tensor, as SymPy numbers, without a batch axis.
+
+        Parameters
+        ----------
+        letter
+            As :meth:`letter` gives it; ``heads`` are the outputs of the heads.
+        printed
+            Tensors of which a page prints numbers, ``Fraction`` or None where it prints none: they stand in for the exact ones
+            in everything that is computed from them.
+
+        Raises
+        ------
+        InputValueError
+            When the inputs do not determine it.
+        """
+        return self._evaluate(letter, printed or {}, self._exact)
+
+    def _evaluate(self, base: str, printed: Mapping[str, Array], run: Run) -> Array:
+        wanted = self.statement(base)
+        program = self._wanted(wanted)
+        inputs = dict(self.inputs)
+        for name in self.start.midway:
+            program = _cut(program, name, wanted)
+        shown = {self.statement(b): (b, x) for b, x in printed.items()}
+        for name in sorted(shown.keys() & inputs.keys()):
+            inputs[name] = _filled(self._placed(*shown[name]), inputs[name])
+        for name in [s.name for s in program if s.name in shown and s.name != wanted]:
+            x = self._placed(*shown[name])
+            inputs[name] = _filled(x, run(program, inputs, name)) if any(v is None for v in x.ravel().tolist()) else x
+            program = _cut(program, name, wanted)
+        return self._back(base, inputs[wanted] if wanted in inputs else run(program, inputs, wanted))
+
+    def statement(self, base: str) -> str:
+        """The statement or input that a quantity is: ``O`` is the last output, ``heads`` what the heads give."""
+        if base == "heads":
+            return "O"
+        return "Y" if base == "O" and "Y" in self.forward else base
+
+    def direct(self, base: str) -> frozenset[str]:
+        """The quantities that a quantity is computed from at once."""
+        name = self.statement(base)
+        if name in self.inputs:
+            return frozenset()
+        program = self.forward if name in self.forward else self.gradient
+        bases = {"Y": "O", "O": "heads" if "Y" in self.forward else "O"}
+        return frozenset(bases.get(n, n) for n in program[name].needs) if name in program else frozenset()
+
+    def _wanted(self, letter: str) -> Program:
+        program = self.gradient if letter not in {s.name for s in self.forward} and letter[:1] == "d" else self.forward
+        if letter not in BEFORE_MASK:
+            return program
+        open_ = [_unmasked(s) if s.name in BEFORE_MASK else s for s in program.statements]
+        return program.with_statements(open_)
+
+    def _exact(self, program: Program, inputs: Mapping[str, Array], letter: str) -> Array:
+        lean = self.checked(program, letter)
+        given = {**inputs, **(with_seeds(self.bound) if any(n not in inputs for n in lean.inputs) else {})}
+        return exact.evaluate(lean, {n: given[n] for n in lean.inputs}, sizes=self.sizes_of(lean))[letter]
+
+    def sizes_of(self, program: Program) -> dict[str, int]:
+        """The sizes that a part of the program has."""
+        names = {str(s) for s in program.sizes}
+        return {
+            **{k: v for k, v in self.bound.sizes.items() if k in names},
+            **{k: v for k, v in self.start.sizes.items() if k in names},
+        }
+
+    def checked(self, program: Program, letter: str) -> Program:
+        """The statements that a tensor needs.
+
+        Raises
+        ------
+        InputValueError
+            When they read what the page does not give.
+        """
+        lean = program.with_statements(program.statements, (letter,)).live()
+        lacking = [f for f in sorted(self.start.filled) if letter_named(f) in lean.inputs]
+        reads = {str(a) for s in lean for a in s.expr.free_symbols}
+        if "d" in reads and "query" in self.start.filled and "d" not in self.start.sizes:
+            lacking.append("d_k")
+        if lacking:
+            raise InputValueError(f"the inputs do not determine it: {', '.join(lacking)} is not given")
+        return lean
+
+    # axes
+
+    def _batch(self, letter: str) -> bool:
+        program = self.forward if letter in self.forward.shapes or letter in self.forward else self.gradient
+        shape = program.shape_of(program[letter]) if letter in program else program.shapes.get(letter, ())
+        return bool(shape) and str(shape[0]) == "B"
+
+    def _placed(self, base: str, x: Array) -> Array:
+        """A page's array in the axes of the program."""
+        program, name = self.forward, self.statement(base)
+        rank = len(program[name].indices) if name in program else len(program.shapes[name])
+        heads = self.bound.axes.heads
+        if base == "O" and name == "O" and heads > 1 and x.ndim == 2:
+            x = np.moveaxis(x.reshape(x.shape[0], heads, -1), 1, 0)
+        while x.ndim < rank:
+            x = x[None]
+        if x.ndim > rank:
+            raise ShapeError(f"{base} has {rank} axes here, and its numbers {x.ndim}")
+        return x
+
+    def _back(self, base: str, x: Array) -> Array:
+        """An array of the program in the axes of the page: without a batch, the outputs of heads side by side."""
+        name = self.statement(base)
+        x = x[0] if self._batch(name) else x
+        if base == "O" and name == "O" and self.bound.axes.heads > 1:
+            return np.moveaxis(x, 0, 1).reshape(x.shape[1], -1)
+        return x
+
+
+def _cut(program: Program, name: str, wanted: str) -> Program:
+    """The program in which a tensor is an input."""
+    kept = [s for s in program.statements if s.name != name]
+    outputs = [n for n in program.outputs if n != name]
+    return (
+        program.with_statements(kept, outputs or (kept[-1].name,), shapes={name: program.shape_of(program[name])})
+        if name in program
+        else program
+    )
+
+
+def _unmasked(s: Statement) -> Statement:
+    return replace(s, where=sp.true)
+
+
+def _filled(x: Array, rest: Array) -> Array:
+    """An array with the rest where it has None."""
+    out = np.empty(rest.shape, dtype=object)
+    try:
+        wide = np.broadcast_to(x, rest.shape)
+    except ValueError as why:
+        raise ShapeError(f"the printed numbers have shape {x.shape}, the quantity {rest.shape}") from why
+    out.ravel()[:] = [r if v is None else v for v, r in zip(wide.ravel().tolist(), rest.ravel().tolist(), strict=True)]
+    return out
+
+
+# where a page starts
+
+
+def _start(given: Mapping[str, Given], definition: Mapping[str, Any]) -> Start:
+    fields: dict[str, Array] = {}
+    midway: dict[str, Array] = {}
+    sizes: dict[str, int] = {}
+    for name, g in given.items():
+        field, letter, size = field_named(name), letter_named(name), size_named(name)
+        if field is not None and (name == field or g.values.ndim):
+            fields[field] = _rows(g.values) if field in ("query", "key", "value", "x", "memory", "grad_out") else g.values
+        elif letter in MIDWAY:
+            midway[letter] = g.values
+        elif size is not None and not g.values.ndim:
+            sizes[size] = _whole(name, g.values[()])
+    split = _split(fields, definition)
+    filled = _fill(fields, midway, sizes)
+    return Start(fields, midway, filled, sizes, split)
+
+
+def _rows(x: Array) -> Array:
+    return x[None] if x.ndim == 1 else x
+
+
+def _whole(name: str, x: Any) -> int:
+    if isinstance(x, float) or x.denominator != 1 or not 0 < x < 10**6:
+        raise InputValueError(f"{name} is a size: a whole number above 0")
+    return int(x)
+
+
+def _split(fields: dict[str, Array], definition: Mapping[str, Any]) -> bool:
+    """Give Q, K and V a head axis where a definition has several heads; whether they were split into them."""
+    split = False
+    for name in ("query", "key", "value", "grad_out"):
+        heads = definition.get("heads" if name in ("query", "grad_out") else "kv_heads", definition.get("heads", 1))
+        x = fields.get(name)
+        if x is None or "x" in fields:
+            continue
+        heads = int(heads) if isinstance(heads, (int, str)) and str(heads).isdigit() else 1
+        if x.ndim == 2 and heads > 1:
+            if x.shape[1] % heads:
+                raise ShapeError(f"{name} has {x.shape[1]} columns, which {heads} heads do not share evenly")
+            x, split = np.moveaxis(x.reshape(x.shape[0], heads, -1), 1, 0), True
+        if x.ndim == 3:
+            fields[name] = x[None]
+    return split
+
+
+def _fill(fields: dict[str, Array], midway: Mapping[str, Array], sizes: Mapping[str, int]) -> frozenset[str]:
+    """Zeros for what the page does not give, in the shapes that the rest has."""
+    if "x" in fields:
+        width = fields["x"].shape[-1]
+        source = fields.get("memory", fields["x"]).shape[-1]
+        unit = {"w_q": width, "w_k": source, "w_v": source}
+        for name, size in unit.items():
+            fields.setdefault(name, _identity(size))
+        return frozenset()
+    scores = next((x for x in midway.values()), None)
+    known = fields.get("query"), fields.get("key"), fields.get("value")
+    if scores is None and all(x is None for x in known):
+        raise DefinitionError("the inputs start nowhere: give X, or Q, K and V, or scores, or weights")
+    n = known[0].shape[-2] if known[0] is not None else scores.shape[-2] if scores is not None and scores.ndim > 1 else 1
+    m = scores.shape[-1] if scores is not None else next((x.shape[-2] for x in known[1:] if x is not None), n)
+    d = next((x.shape[-1] for x in known[:2] if x is not None), sizes.get("d", 1))
+    heads = next((x.shape[:-2] for x in known if x is not None), ())
+    filled = set()
+    for name, shape in {"query": (n, d), "key": (m, d), "value": (m, 1)}.items():
+        if name not in fields:
+            fields[name] = np.full((*heads, *shape), sp.S.Zero, dtype=object)
+            fields[name].fill(0)
+            filled.add(name)
+    return frozenset(filled)
+
+
+def _identity(size: int) -> Array:
+    out = np.zeros((size, size), dtype=object)
+    for k in range(size):
+        out[k, k] = 1
+    return out

@@ -1,0 +1,238 @@
+"""The quantities of an example by name: tensors of its program, its inputs, named expressions; exact, or from printed numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sympy as sp
+
+from symattn.audit import expressions
+from symattn.audit.claimsfile import Example
+from symattn.audit.printed import Printed
+from symattn.audit.quantities import Place, letter_named, place_of
+from symattn.audit.sheet import BEFORE_MASK, Sheet
+from symattn.errors import InputValueError, SymattnError, UnknownNameError
+from symattn.readings.exact import number
+
+Array = npt.NDArray[Any]
+
+EXPRESSION = "="
+"""Before the text of an expression that is a quantity by itself."""
+
+
+class Values:
+    """What the names of an example stand for.
+
+    A quantity is known by its *base*: the letter of a tensor of the program, the name of an input or of an expression under
+    ``[let]``, or an expression with ``=`` before it.
+
+    Parameters
+    ----------
+    example
+        With inputs, fields of the definition and named expressions.
+    sheet
+        The program with its numbers; by default as the example says.
+    """
+
+    def __init__(self, example: Example, sheet: Sheet | None = None) -> None:
+        self.example = example
+        self._sheet = sheet
+        self._exact: dict[str, Array] = {}
+        self._parsed: dict[str, expressions.Formula] = {}
+        self._inside: list[str] = []
+
+    @cached_property
+    def sheet(self) -> Sheet:
+        """The program with its numbers.
+
+        Raises
+        ------
+        SymattnError
+            When the inputs make none.
+        """
+        return self._sheet or Sheet(self.example)
+
+    def resolve(self, text: str) -> tuple[str, tuple[int | None, ...]]:
+        """The base and the indices that a text names; what is no name is an expression.
+
+        Raises
+        ------
+        UnknownNameError, GrammarError
+            When it is neither.
+        """
+        place = place_of(text)
+        if place is not None:
+            try:
+                return self.base(place), place.index
+            except UnknownNameError:
+                if not any(c in text for c in " ()"):
+                    raise
+        self.formula(EXPRESSION + text)
+        return EXPRESSION + text, ()
+
+    def base(self, place: Place) -> str:
+        """The base of a name.
+
+        Raises
+        ------
+        UnknownNameError
+            When nothing has the name.
+        """
+        name = place.base
+        if name in self.example.let:
+            return name
+        if name in self.example.inputs and letter_named(name) is None:
+            return name
+        try:
+            return self.sheet.letter(name)
+        except UnknownNameError:
+            raise
+        except SymattnError:
+            if name in self.example.inputs:
+                return name
+            raise
+
+    def formula(self, base: str) -> expressions.Formula:
+        """The parsed expression of a base."""
+        if base not in self._parsed:
+            text = base[1:] if base.startswith(EXPRESSION) else self.example.let[base]
+            self._parsed[base] = expressions.parsed(text, self.is_name)
+        return self._parsed[base]
+
+    def is_name(self, name: str) -> bool:
+        """Whether a word in an expression is a name of the example or of a quantity."""
+        return name in self.example.let or name in self.example.inputs or letter_named(name) is not None or name == "heads"
+
+    def is_expression(self, base: str) -> bool:
+        """Whether a base is an expression."""
+        return base.startswith(EXPRESSION) or base in self.example.let
+
+    def part(self, base: str, index: tuple[int | None, ...], printed: Mapping[str, Array] | None = None) -> Array:
+        """The exact values of a quantity or a part of it, as SymPy numbers; with ``printed``, what follows from printed numbers.
+
+        Raises
+        ------
+        SymattnError
+            When it has no value, or no such part.
+        """
+        whole = self.whole(base, printed or {})
+        if len(index) > whole.ndim:
+            raise InputValueError(f"{len(index)} indices, and the quantity has the shape {whole.shape}")
+        for k, (at, n) in enumerate(zip(index, whole.shape, strict=False)):
+            if at is not None and not -n <= at < n:
+                raise InputValueError(f"index {at} on axis {k} of a quantity of shape {whole.shape}; indices count from 0")
+        out = whole[tuple(slice(None) if k is None else k for k in index)]
+        if isinstance(out, np.ndarray):
+            return out
+        one = np.empty((), dtype=object)
+        one[()] = out
+        return one
+
+    def whole(self, base: str, printed: Mapping[str, Array]) -> Array:
+        """All of a quantity."""
+        if not printed and base in self._exact:
+            return self._exact[base]
+        found = self._whole(base, printed)
+        if not printed:
+            self._exact[base] = found
+        return found
+
+    def _whole(self, base: str, printed: Mapping[str, Array]) -> Array:
+        if self.is_expression(base):
+            if base in self._inside:
+                raise InputValueError(f"{base} is defined by itself: {' -> '.join([*self._inside, base])}")
+            self._inside.append(base)
+            try:
+                return expressions.value(self.formula(base), lambda name: self.named(name, printed))
+            finally:
+                self._inside.pop()
+        if base in self.example.inputs and letter_named(base) is None:
+            return numbers_of(self.example.inputs[base].values)
+        return self.sheet.tensor(base, {k: v for k, v in printed.items() if not self.is_expression(k)})
+
+    def named(self, name: str, printed: Mapping[str, Array]) -> Array:
+        """The value of a name in an expression: printed where the page prints it."""
+        place = place_of(name) or Place(name)
+        if place.base in self.example.inputs and place.base not in self.example.let:
+            whole = numbers_of(self.example.inputs[place.base].values)
+            return self._indexed(whole, place.index)
+        base = self.base(place)
+        whole = self.whole(base, printed)
+        if base in printed:
+            flat = zip(printed[base].ravel().tolist(), whole.ravel().tolist(), strict=True)
+            patched = np.empty(whole.shape, dtype=object)
+            patched.ravel()[:] = [w if p is None else number(p) for p, w in flat]
+            whole = patched
+        return self._indexed(whole, place.index)
+
+    def _indexed(self, whole: Array, index: tuple[int | None, ...]) -> Array:
+        out = whole[tuple(slice(None) if k is None else k for k in index)]
+        if isinstance(out, np.ndarray):
+            return out
+        one = np.empty((), dtype=object)
+        one[()] = out
+        return one
+
+    # what leads to a quantity
+
+    def direct(self, base: str) -> frozenset[str]:
+        """The quantities that a quantity is computed from."""
+        if self.is_expression(base):
+            found = set()
+            for name in expressions.names(self.formula(base)):
+                place = place_of(name) or Place(name)
+                if place.base in self.example.inputs and place.base not in self.example.let:
+                    continue
+                found.add(self.base(place))
+            return frozenset(found)
+        if base in self.example.inputs and letter_named(base) is None:
+            return frozenset()
+        return self.sheet.direct(base)
+
+    def nearest(self, base: str, claimed: set[str]) -> set[str]:
+        """The claimed quantities that a quantity is computed from, those behind others left out."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        todo = list(self.direct(base))
+        while todo:
+            b = todo.pop()
+            if b in seen:
+                continue
+            seen.add(b)
+            if b in claimed:
+                found.add(b)
+            else:
+                todo += self.direct(b)
+        return found
+
+    # masks and rounded inputs
+
+    def hidden(self, base: str) -> Array | None:
+        """Where a mask hides scores; None where there is none, or the quantity is no score."""
+        if self.is_expression(base) or base not in (*BEFORE_MASK, "Z"):
+            return None
+        hidden = self.sheet.hidden()
+        return hidden if hidden.any() else None
+
+    def shows_mask(self, base: str, p: Printed) -> bool:
+        """Whether a printed number of a hidden score is judged as minus infinity."""
+        return base == "Z" or p.kind == "infinity"
+
+    def spread(
+        self, base: str, index: tuple[int | None, ...], shape: tuple[int, ...], place: tuple[int, ...], p: Printed, value: Any
+    ) -> tuple[Fraction, Fraction] | None:
+        """An interval around the exact value, for all inputs that round to the printed ones; None where inputs are exact."""
+        return None
+
+
+def numbers_of(x: Array) -> Array:
+    """Exact numbers as SymPy numbers."""
+    out = np.empty(x.shape, dtype=object)
+    flat = [number(v) if not isinstance(v, sp.Basic) else v for v in x.ravel().tolist()]
+    out.ravel()[:] = flat
+    return out
