@@ -61,13 +61,13 @@ def widths(partition: Partition, sizes: Mapping[sp.Symbol, int], points: int) ->
     """
     length = {a: size_value(n, sizes) for a, n in partition.program.dims.items() if n.free_symbols <= sizes.keys()}
     cut = [c.index for c in partition.cuts]
-    rows = [[length[a] for a in s.indices if a not in cut] for s in (partition.program[s.name] for s in partition.local)]
-    room = max(1, points // max(map(prod, rows)))
-    found: dict[sp.Symbol, int] = {}
+    found = [s.indices for s in (partition.program[s.name] for s in partition.local) if cut and cut[-1] in s.indices]
+    room = max(1, points // max((prod(length[a] for a in axes if a not in cut) for axes in found), default=1))
+    width: dict[sp.Symbol, int] = {}
     for a in reversed(cut):
-        found[a] = min(length[a], room)
+        width[a] = min(length[a], room)
         room = max(1, room // length[a])
-    return found
+    return width
 
 
 class BlockGrid:
@@ -94,6 +94,7 @@ class BlockGrid:
     def __init__(self, partition: Partition, sizes: Mapping[sp.Symbol, int], width: Mapping[sp.Symbol, int]) -> None:
         self.partition = partition
         self.sizes = dict(sizes)
+        self._blocks: dict[int, Block] = {}
         self._lengths = {a: size_value(partition.program.dims[a], sizes) for s in partition.program for a in s.domain}
         self.ranges = [list(pieces(self._lengths[c.index], width[c.index])) for c in partition.cuts]
 
@@ -109,6 +110,11 @@ class BlockGrid:
 
     def block(self, number: int) -> Block:
         """The block of a number."""
+        if number not in self._blocks:
+            self._blocks[number] = self._made(number)
+        return self._blocks[number]
+
+    def _made(self, number: int) -> Block:
         place = tuple(int(k) for k in np.unravel_index(number, self.shape)) if self.shape else ()
         ranges = {c.index: self.ranges[axis][k] for axis, (c, k) in enumerate(zip(self.partition.cuts, place, strict=True))}
         box: dict[sp.Symbol, Interval] = {s: (n, n) for s, n in self.sizes.items()}
