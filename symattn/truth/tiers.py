@@ -6,7 +6,6 @@ A tier is a name, what it says when it does not take a job (``unfit``), and ``ev
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,11 +34,6 @@ LARGE = 1 << 22
 """Points of all domains from which on a job is done in blocks."""
 SMALL = 300_000
 """Points of all domains up to which balls are as fast as an engine that has tables to build first."""
-
-LIMB_POINTS = 600
-"""Scores below which balls are as fast as limbs."""
-LIMB_BITS = 520
-"""Bits beyond which balls are."""
 
 _RATIONAL = (sp.Add, sp.Mul, sp.Abs, sp.Max, sp.Min, sp.sign, sp.floor, sp.Mod, sp.Piecewise, ExprCondPair)
 _LOGICAL = (Relational, sp.And, sp.Or, sp.Not)
@@ -202,31 +196,10 @@ def _small(job: Job) -> str | None:
     return f"it is a small job, {points} points of {SMALL}, which balls do as fast" if points < SMALL else None
 
 
-def _no_limbs(job: Job) -> str | None:
-    from symattn.truth import limbs
-
-    points = math.prod(limbs.pairs(job.program, job.sizes))
-    if 0 < points < LIMB_POINTS:
-        return f"{points} scores are as fast in balls"
-    return limbs.unfit(job.program, job.inputs, job.sizes)
-
-
-def _limbs(job: Job) -> dict[str, Found] | str:
-    from symattn.truth import limbs
-    from symattn.truth.limbs.values import Limbs
-
-    try:
-        found = limbs.evaluate(job.program, job.inputs, sizes=job.sizes, bits=job.bits, outputs=job.outputs)
-    except (UnfitError, LimitError) as why:
-        return str(why)
-    return {n: Found(Limbs(x)) for n, x in found.items()}
-
-
 TIERS: tuple[Tier, ...] = (
     Tier("fractions", _fractions, _no_fractions, quick=True),
     Tier("double", _double, reach=53, quick=True, blocked=True),
     Tier("limbs", _limbs, _no_limbs, reach=900, blocked=True, idle=_small),
-    Tier("limbs", _limbs, _no_limbs, reach=LIMB_BITS),
     Tier("balls", _balls),
 )
 """All tiers, those that cost less first."""

@@ -4,7 +4,7 @@ It is a reading of a program: :mod:`~symattn.truth.limbs.plan` reads the stateme
 exact scores, :mod:`~symattn.truth.limbs.engine` evaluates them block by block. What it cannot take it says: :func:`unfit`.
 """
 
-from symattn.truth.limbs.evaluate import evaluate, unfit
+from symattn.truth.limbs.evaluate import evaluate, pairs, unfit
 from symattn.truth.limbs.fixed import Fixed
 
-__all__ = ["Fixed", "evaluate", "unfit"]
+__all__ = ["Fixed", "evaluate", "pairs", "unfit"]

@@ -12,6 +12,7 @@ import sympy as sp
 from symattn.errors import LimitError, ProgramError, UnfitError, nearest
 from symattn.program import Program
 from symattn.readings.balls import precision
+from symattn.readings.sizes import Extents
 from symattn.truth.limbs.data import Data
 from symattn.truth.limbs.engine import Engine
 from symattn.truth.limbs.fixed import Fixed
@@ -55,6 +56,23 @@ def unfit(program: Program, inputs: Mapping[str, object], sizes: Mapping[sp.Symb
     except UnfitError as why:
         return str(why)
     return None
+
+
+def pairs(program: Program, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+    """The numbers of batches, of rows and of keys of a program that the engine takes; zeros for another.
+
+    >>> from symattn.definition import Definition
+    >>> pairs(Definition(heads=4, kv_heads=2).program(), {"n": 5, "m": 7, "Hkv": 2, "G": 2})
+    (2, 10, 7)
+    """
+    plan = _planned(program.live())
+    if isinstance(plan, str):
+        return 0, 0, 0
+    found = {s: int(sizes[str(s)]) for s in program.sizes if str(s) in sizes}
+    extents = Extents(program, found)
+    counts = (extents.shape(axes) for axes in (plan.axes.batch, plan.axes.rows, (plan.axes.key,)))
+    batches, rows, keys = map(math.prod, counts)
+    return batches, rows, keys
 
 
 def evaluate(
