@@ -71,7 +71,7 @@ def _full(example: str, name: str) -> str:
 
 
 def _check(claim: Claim, values: Values, done: list[Checked], digits: int, example: str) -> Checked:
-    base, index = values.resolve(claim.of)
+    base, index = values.resolve(claim.of, claim.name)
     exact = fitted(values.part(base, index), claim)
     used = _used(claim, values, base, done)
     printed = _printed_of(used, values)
@@ -143,7 +143,7 @@ def _printed_of(used: Iterable[Checked], values: Values) -> dict[str, Array]:
             p: Printed | None = c.claim.printed[place]  # type: ignore[assignment]  # an object array
             numbers[place] = None if p is None or p.kind == "infinity" else p.value
         target = tuple(slice(None) if k is None else k for k in c.index)
-        shape = np.empty(whole.shape, dtype=object)[target].shape if target else whole.shape
+        shape = np.zeros(whole.shape)[target].shape
         out[c.base][target] = numbers.reshape(shape) if shape else numbers.ravel()[0]
     return out
 

@@ -64,7 +64,7 @@ def parsed(text: str, known: Callable[[str], bool]) -> Formula:
             k = len(table)
             token = _STAND_IN + chr(97 + k // 26 % 26) + chr(97 + k % 26)
             table[token] = full
-        return f" {token} "
+        return f"({token})"
 
     try:
         return Formula(parse(_IDENTIFIER.sub(stand_in, text)), table)

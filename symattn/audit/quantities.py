@@ -125,7 +125,7 @@ def place_of(text: str) -> Place | None:
     >>> place_of("exp(scaled[0])")
     """
     m = _INDEXED.match(text)
-    if m is None or not re.fullmatch(r"[^\W\d][\w ^{}'-]*", m["base"]):
+    if m is None or not re.fullmatch(r"[^\W\d][\w ']*", m["base"]):
         return None
     parts = [p.strip() for p in re.sub(r"\]\s*\[", ",", m["index"].strip())[1:-1].split(",")] if m["index"].strip() else []
     if not all(p == ":" or _PLACE.match(p) for p in parts):

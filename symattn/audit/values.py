@@ -41,6 +41,7 @@ class Values:
 
     def __init__(self, example: Example, sheet: Sheet | None = None) -> None:
         self.example = example
+        self.let = {**example.let, **_named_claims(example)}
         self._sheet = sheet
         self._exact: dict[str, Array] = {}
         self._parsed: dict[str, expressions.Formula] = {}
@@ -57,8 +58,8 @@ class Values:
         """
         return self._sheet or Sheet(self.example)
 
-    def resolve(self, text: str) -> tuple[str, tuple[int | None, ...]]:
-        """The base and the indices that a text names; what is no name is an expression.
+    def resolve(self, text: str, name: str = "") -> tuple[str, tuple[int | None, ...]]:
+        """The base and the indices that a text names; what is no name is an expression, known by ``name`` where that is free.
 
         Raises
         ------
@@ -70,10 +71,11 @@ class Values:
             try:
                 return self.base(place), place.index
             except UnknownNameError:
-                if not any(c in text for c in " ()"):
+                if not any(c in text for c in " ^("):
                     raise
-        self.formula(EXPRESSION + text)
-        return EXPRESSION + text, ()
+        base = name if self.let.get(name) == text else EXPRESSION + text
+        self.formula(base)
+        return base, ()
 
     def base(self, place: Place) -> str:
         """The base of a name.
@@ -84,7 +86,7 @@ class Values:
             When nothing has the name.
         """
         name = place.base
-        if name in self.example.let:
+        if name in self.let:
             return name
         if name in self.example.inputs and letter_named(name) is None:
             return name
@@ -100,17 +102,17 @@ class Values:
     def formula(self, base: str) -> expressions.Formula:
         """The parsed expression of a base."""
         if base not in self._parsed:
-            text = base[1:] if base.startswith(EXPRESSION) else self.example.let[base]
+            text = base[1:] if base.startswith(EXPRESSION) else self.let[base]
             self._parsed[base] = expressions.parsed(text, self.is_name)
         return self._parsed[base]
 
     def is_name(self, name: str) -> bool:
         """Whether a word in an expression is a name of the example or of a quantity."""
-        return name in self.example.let or name in self.example.inputs or letter_named(name) is not None or name == "heads"
+        return name in self.let or name in self.example.inputs or letter_named(name) is not None or name == "heads"
 
     def is_expression(self, base: str) -> bool:
         """Whether a base is an expression."""
-        return base.startswith(EXPRESSION) or base in self.example.let
+        return base.startswith(EXPRESSION) or base in self.let
 
     def part(self, base: str, index: tuple[int | None, ...], printed: Mapping[str, Array] | None = None) -> Array:
         """The exact values of a quantity or a part of it, as SymPy numbers; with ``printed``, what follows from printed numbers.
@@ -158,7 +160,7 @@ class Values:
     def named(self, name: str, printed: Mapping[str, Array]) -> Array:
         """The value of a name in an expression: printed where the page prints it."""
         place = place_of(name) or Place(name)
-        if place.base in self.example.inputs and place.base not in self.example.let:
+        if place.base in self.example.inputs and place.base not in self.let:
             whole = numbers_of(self.example.inputs[place.base].values)
             return self._indexed(whole, place.index)
         base = self.base(place)
@@ -186,7 +188,7 @@ class Values:
             found = set()
             for name in expressions.names(self.formula(base)):
                 place = place_of(name) or Place(name)
-                if place.base in self.example.inputs and place.base not in self.example.let:
+                if place.base in self.example.inputs and place.base not in self.let:
                     continue
                 found.add(self.base(place))
             return frozenset(found)
@@ -228,6 +230,15 @@ class Values:
     ) -> tuple[Fraction, Fraction] | None:
         """An interval around the exact value, for all inputs that round to the printed ones; None where inputs are exact."""
         return None
+
+
+def _named_claims(example: Example) -> dict[str, str]:
+    """The expressions of claims whose names mean nothing else: later expressions may use them."""
+    return {
+        c.name: c.of
+        for c in example.claims
+        if c.of != c.name and c.name not in example.inputs and c.name not in example.let and letter_named(c.name) is None
+    }
 
 
 def numbers_of(x: Array) -> Array:
