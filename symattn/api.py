@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from symattn.definition import Definition
 from symattn.errors import DefinitionError, UnknownNameError, nearest
@@ -18,7 +18,8 @@ from symattn.fields import letter_of
 if TYPE_CHECKING:
     from symattn.arithmetic import Arithmetic
     from symattn.derivation import Derivation, Example
-    from symattn.truth.enclosure import Enclosure
+    from symattn.truth.truth import Truth
+    from symattn.truth.work.run import Work
     from symattn.verify.report import Report
 
 __all__ = ["Attention"]
@@ -194,10 +195,15 @@ class Attention(Definition):
         *args: Any,
         digits: int | None = None,
         bits: int | None = None,
+        until: Literal["decided"] | None = None,
+        decide: str | None = None,
         max_bits: int | None = None,
+        tier: str | None = None,
+        assume: bool = False,
+        work: Work | None = None,
         layout: str = "bhsd",
         **fields: Any,
-    ) -> dict[str, Enclosure]:
+    ) -> Truth:
         """The exact values of ``query, key, value``'s outputs, enclosed: midpoint and radius of every element.
 
         Parameters
@@ -206,8 +212,14 @@ class Attention(Definition):
             ``query, key, value`` by position.
         digits, bits
             Guaranteed significant digits of every element (50), or one evaluation at a precision.
+        until, decide
+            Instead: until every element is decided in the format of the inputs, or in another one.
         max_bits
             Go on to this precision for elements that may be 0; see :func:`symattn.truth.truth`.
+        tier, assume
+            The only tier to use; whether values may rest on the accuracy of a library's exp.
+        work
+            Processes, a cluster and a checkpoint for large jobs.
         layout
             ``"bhsd"`` or ``"bshd"``.
         fields
@@ -218,7 +230,7 @@ class Attention(Definition):
         -------
         dict
             ``truth["out"]``, ``truth["grad_query"]``, ``truth["tangent_out"]`` ... with ``.mid``, ``.rad``, ``.status``,
-            ``.round("bfloat16")``.
+            ``.round("bfloat16")``; ``truth.report()`` says which tier took what.
 
         >>> found = Attention().truth([[1.0]], [[0.0], [0.0]], [[1.0], [4.0]], grad_out=[[1.0]], digits=20)
         >>> found["grad_value"].mid.tolist()
@@ -227,7 +239,9 @@ class Attention(Definition):
         from symattn.truth.fields import truth_of
 
         given = {**_positional(args, fields), **fields}
-        return truth_of(self, given, layout=layout, digits=digits, bits=bits, max_bits=max_bits)
+        how: dict[str, Any] = {"until": until, "decide": decide, "max_bits": max_bits}
+        how |= {"tier": tier, "assume": assume, "work": work}
+        return truth_of(self, given, layout=layout, digits=digits, bits=bits, **how)
 
     def verify(
         self,

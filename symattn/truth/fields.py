@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from symattn.program import Program
 from symattn.truth.derived import with_gradient, with_tangent
 from symattn.truth.enclosure import Enclosure
 from symattn.truth.truth import Truth, truth
+from symattn.truth.work.run import Work
 
 __all__ = ["back", "check_outputs", "laid_back", "prepared", "truth_of", "with_gradient", "with_seeds"]
 
@@ -140,9 +141,13 @@ def truth_of(
     layout: str = "bhsd",
     digits: int | None = None,
     bits: int | None = None,
+    until: Literal["decided"] | None = None,
     decide: str | formats.Format | None = None,
     max_bits: int | None = None,
-) -> dict[str, Enclosure]:
+    tier: str | None = None,
+    assume: bool = False,
+    work: Work | None = None,
+) -> Truth:
     """The exact values of a definition's outputs, and of the derivatives that the given fields determine.
 
     Gradients are there where ``grad_out`` or ``grad_lse`` is given; tangents, where a direction is (``tangent_query`` ...); with
@@ -157,12 +162,12 @@ def truth_of(
         (``tangent_query``, ``tangent_grad_out`` ...). An incoming gradient or a direction that is absent is 0.
     layout
         ``"bhsd"`` or ``"bshd"``.
-    digits, bits, decide, max_bits
+    digits, bits, until, decide, max_bits, tier, assume, work
         As for :func:`symattn.truth.truth`; 50 digits when nothing is asked.
 
     Returns
     -------
-    dict
+    Truth
         ``out``, ``lse``, ``grad_query``, ``tangent_out``, ``hvp_query`` ... -> :class:`Enclosure`.
 
     Raises
@@ -183,5 +188,6 @@ def truth_of(
     refuse_undefined(program, inputs, bound.sizes)
     evaluate: Callable[..., Truth] = truth
     given = {n: inputs[n] for n in program.inputs}
-    found = evaluate(program, given, digits=digits, bits=bits, decide=decide, max_bits=max_bits, sizes=bound.sizes)
+    how = {"until": until, "decide": decide, "max_bits": max_bits, "tier": tier, "assume": assume, "work": work}
+    found = evaluate(program, given, digits=digits, bits=bits, sizes=bound.sizes, **how)
     return Truth(dict(back(bound, name, enclosure) for name, enclosure in found.items()), found.steps)

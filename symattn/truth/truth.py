@@ -24,7 +24,7 @@ from symattn.truth.tiers import tier as tier_of
 from symattn.truth.values import Values
 from symattn.truth.work.run import Work
 
-__all__ = ["DIGITS", "MAX_DIGITS", "Rule", "Truth", "is_rational", "truth"]
+__all__ = ["DIGITS", "MAX_DIGITS", "Rule", "Truth", "format_of", "is_rational", "truth"]
 
 DIGITS = 50
 """Significant digits that are guaranteed when nothing else is asked."""
@@ -194,14 +194,18 @@ def _rounding(until: str | None, decide: Any, inputs: Mapping[str, object]) -> Q
     if until is not None and until != "decided":
         raise UnknownNameError(f"until is 'decided' or None, got {until!r}")
     if decide is None:
-        return Rounding(_format_of(inputs)) if until else None
+        return Rounding(format_of(inputs)) if until else None
     if isinstance(decide, str | formats.Format):
         return Rounding(formats.get(decide))
     return Asked(decide)
 
 
-def _format_of(inputs: Mapping[str, object]) -> formats.Format:
-    """The widest format of the float arrays among the inputs."""
+def format_of(inputs: Mapping[str, object]) -> formats.Format:
+    """The widest format of the float arrays among some inputs, float64 where there is none.
+
+    >>> format_of({"x": np.ones(2, np.float16), "y": np.ones(2, np.float32), "keep": np.ones(2, bool)}).name
+    'float32'
+    """
     found = []
     for v in inputs.values():
         try:
