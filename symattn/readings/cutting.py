@@ -34,7 +34,8 @@ def partition_at(
 ) -> Partition | None:
     """A program cut along the indices that suit it at some sizes; None where it is better left whole.
 
-    Where the values of one part cannot be passed on to another (``passing``), there is neither ``first`` nor ``rest``.
+    Where the values of one part cannot be passed on to another (``passing``), there is neither ``first`` nor ``rest``: each block
+    does the first part again, and indices that make something wait are not cut.
 
     >>> from symattn.definition import Definition
     >>> p = Definition(heads=4, kv_heads=2).program(batch=True)
@@ -43,7 +44,7 @@ def partition_at(
     """
     lean = program.with_statements(program.statements, tuple(outputs)).live()
     cut = cut_indices(lean, sizes, passing)
-    return partition(lean, cut) if cut else None
+    return partition(lean, cut, repeat=not passing) if cut else None
 
 
 def cut_indices(program: Program, sizes: Mapping[sp.Symbol, int], passing: bool = True) -> tuple[sp.Symbol, ...]:
@@ -58,7 +59,10 @@ def cut_indices(program: Program, sizes: Mapping[sp.Symbol, int], passing: bool 
     scores = {}
     for a in dict.fromkeys(a for s in program for a in s.domain):
         groups = groups_of(program, (a,))
-        fits = count.kept(groups) <= limit if passing else not (groups.first or waits(program, groups))
+        if passing:
+            fits = count.kept(groups) <= limit
+        else:
+            fits = not waits(program, groups) and count.points(groups.first) * count.length(a) <= count.points(inside_of(groups))
         if groups.local and count.length(a) > 1 and fits and torn(program, groups) is None:
             scores[a] = count.elements(groups.local)
     fit = [a for a, score in scores.items() if score >= INSIDE * max(scores.values())]
@@ -68,7 +72,7 @@ def cut_indices(program: Program, sizes: Mapping[sp.Symbol, int], passing: bool 
     last = max(reversed(fit), key=lambda a: (count.length(a), scores[a], a in first))
     cut: tuple[sp.Symbol, ...] = (last,)
     alone = groups_of(program, cut)
-    inside = alone.local | alone.partial
+    inside = inside_of(alone)
     others = dict.fromkeys(a for s in sorted(program, key=lambda s: -len(s.indices)) if s.name in inside for a in s.indices)
     for a in reversed([a for a in others if a != last and count.length(a) > 1]):
         groups = groups_of(program, (a, *cut))
@@ -76,6 +80,11 @@ def cut_indices(program: Program, sizes: Mapping[sp.Symbol, int], passing: bool 
         if same and count.points(inside, without=a) * AGAIN <= count.points(inside):
             cut = (a, *cut)
     return cut
+
+
+def inside_of(groups: Groups) -> frozenset[str]:
+    """What is evaluated for the values of one block only."""
+    return groups.local | groups.partial
 
 
 def waits(program: Program, groups: Groups) -> bool:

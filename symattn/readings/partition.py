@@ -144,7 +144,9 @@ class Partition:
 
 
 @lru_cache(maxsize=256)
-def partition(program: Program, cut: tuple[sp.Symbol, ...], outputs: tuple[str, ...] | None = None) -> Partition:
+def partition(
+    program: Program, cut: tuple[sp.Symbol, ...], outputs: tuple[str, ...] | None = None, repeat: bool = False
+) -> Partition:
     """A program cut along some indices into blocks.
 
     Parameters
@@ -155,6 +157,8 @@ def partition(program: Program, cut: tuple[sp.Symbol, ...], outputs: tuple[str, 
         The indices, outermost first; the last one says what is local. :func:`symattn.readings.cutting.cut_indices` finds them.
     outputs
         Names of tensors; by default the outputs of the program.
+    repeat
+        Whether blocks evaluate for themselves what would be evaluated once before them; there is no ``first`` then.
 
     Raises
     ------
@@ -166,7 +170,7 @@ def partition(program: Program, cut: tuple[sp.Symbol, ...], outputs: tuple[str, 
     for a in cut:
         if a not in lean.dims:
             raise ProgramError(f"there is no index {a} to cut. {nearest(str(a), map(str, lean.dims))}")
-    groups = groups_of(lean, cut)
+    groups = groups_of(lean, cut, repeat)
     inside = groups.local | groups.partial
     if not inside:
         raise ProgramError(f"cutting {', '.join(map(str, cut))} leaves nothing to do in a block; cut other indices")
@@ -201,7 +205,7 @@ def uncut(program: Program) -> Partition:
     return Partition(program, (), (), None, program, program.outputs, Table(), None, Table(axes), Table())
 
 
-def groups_of(program: Program, cut: Sequence[sp.Symbol]) -> Groups:
+def groups_of(program: Program, cut: Sequence[sp.Symbol], repeat: bool = False) -> Groups:
     """What cutting some indices makes of the tensors of a program.
 
     >>> from symattn.definition import Definition
@@ -232,7 +236,8 @@ def groups_of(program: Program, cut: Sequence[sp.Symbol]) -> Groups:
     again = set[str]()
     for n in before:
         s = program[n]
-        if n in first and s.scan is None and not s.over and cuts.issuperset(s.indices) and s.needs & first <= again:
+        cheap = s.scan is None and not s.over and cuts.issuperset(s.indices) and s.needs & first <= again
+        if n in first and (cheap or repeat):
             again.add(n)
     return Groups(
         frozenset(first - again), frozenset(again), frozenset(local), frozenset(partial), frozenset(rest | before.keys() - first)

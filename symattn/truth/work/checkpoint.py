@@ -1,7 +1,8 @@
 """A checkpoint: what has been done of a long run, in one ``.npz`` file that is replaced as a whole: a crash leaves the last.
 
-The file holds arrays of numbers and text, no objects: nothing in it is executed when it is read. It says which problem it belongs
-to, by a digest of the program, the inputs, the engine and the version; with another problem it is refused.
+The file holds numbers and text, no objects: nothing in it is executed when it is read. It says which problem it belongs to, by a
+digest of the program, the inputs and the version; with another problem it is refused. Several engines may work on one problem, at
+several precisions: what each has done is kept apart.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ class State:
     sums: dict[Slot, Sum] = field(default_factory=dict)
 
 
-def digest(program: Program, inputs: Mapping[str, Any], sizes: Mapping[str, int], about: Mapping[str, Any]) -> str:
-    """A text that tells two problems apart: another program, size, number, engine or version gives another one.
+def digest(program: Program, inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
+    """A text that tells two problems apart: another program, size, number or version gives another one.
 
     >>> from symattn.program import Statement, tensor
     >>> p = Program((Statement(tensor("y"), tensor("x") ** 2),), {}, ("y",))
-    >>> digest(p, {"x": 0.5}, {}, {}) == digest(p, {"x": 0.5}, {}, {}) != digest(p, {"x": 0.25}, {}, {})
+    >>> digest(p, {"x": 0.5}, {}) == digest(p, {"x": 0.5}, {}) != digest(p, {"x": 0.25}, {})
     True
     """
     found = hashlib.sha256()
@@ -83,7 +84,7 @@ def digest(program: Program, inputs: Mapping[str, Any], sizes: Mapping[str, int]
         program.outputs,
         sorted(sizes.items()),
     ]
-    found.update(json.dumps([*map(str, head), sorted((k, str(v)) for k, v in about.items())]).encode())
+    found.update(json.dumps([*map(str, head)]).encode())
     for name in program.inputs:
         if name in inputs:
             a = np.asarray(inputs[name])
@@ -216,7 +217,7 @@ def _read(path: Path, problem: str) -> dict[str, State]:
         raise FileFormatError(f"{path} is no checkpoint that this version reads: it says {head['format']!r}")
     if head["problem"] != problem:
         raise FileFormatError(
-            f"{path} is the checkpoint of another problem: other inputs, another program, precision or version; "
+            f"{path} is the checkpoint of another problem: other inputs, another program or version; "
             "give another file, or delete this one to start anew"
         )
     try:

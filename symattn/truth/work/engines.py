@@ -46,6 +46,12 @@ class Engine:
     passes: bool = True
     bits: int = 53
 
+    @property
+    def text(self) -> str:
+        """All of it in words."""
+        said = ", ".join(f"{k}={v!r}" for k, v in sorted(self.arguments.items()))
+        return f"{self.function}({said}) in blocks of {self.points}, sums of {self.bits} bits"
+
     def load(self) -> Evaluate:
         """The function."""
         module, _, name = self.function.partition(":")

@@ -86,11 +86,11 @@ def evaluate(
     work = work or Work()
     problem = ""
     if work.checkpoint is not None:
-        problem = digest(lean, arrays, {str(s): n for s, n in found.items()}, {"engine": engine})
+        problem = digest(lean, arrays, {str(s): n for s, n in found.items()})
     checkpoint = Checkpoint(work.checkpoint, problem, work.every)
     with Crew(work) as crew:
         try:
-            return _Run(engine, crew, checkpoint, found).values(lean, arrays, {}, "all")
+            return _Run(engine, crew, checkpoint, found).values(lean, arrays, {}, engine.text)
         except _DeclinedError as why:
             return str(why)
 
