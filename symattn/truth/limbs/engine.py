@@ -33,6 +33,8 @@ from symattn.truth.limbs.tables import exponential_error
 
 BLOCK_BYTES = 1 << 25
 """Exponentials that are kept for a block of rows."""
+LEAST_ROWS = 16
+"""Rows of a block at least, however many keys there are: products of fewer are no faster than their overhead."""
 ROWS = 128
 """Rows of a block at most."""
 TILE = 256
@@ -96,7 +98,7 @@ class Engine:
     def rows_of_a_block(self) -> int:
         """How many rows are taken at once: few enough for the exponentials of all keys, enough for the products."""
         most = BLOCK_BYTES // (8 * self.limbs * self.data.keys)
-        return min(self.data.rows, max(16, min(ROWS, most)))
+        return min(self.data.rows, ROWS, max(LEAST_ROWS, most))
 
 
 class InBatch:
