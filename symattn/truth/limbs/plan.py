@@ -193,6 +193,7 @@ class Planner:
         self.reader = Reader(self.axes, frozenset(program.inputs), self.named, shifts=self.plan.shifts)
         self.stage: dict[str, int] = {}
         self.sums: dict[Sum | Count | Weighed, Tensor] = {}
+        self.made: dict[str, tuple[Statement, tuple[tuple[Coefficient, Score, Tensor], ...]]] = {}
         self.row = (*self.axes.batch, *self.axes.rows)
 
     def read(self) -> Plan:
@@ -276,6 +277,8 @@ class Planner:
                 parts += [(c, m, x) for c, m in self.materials({m: c for m, c in sub.items() if m not in simple})]
             later = int(any(isinstance(p, Material) for _, p, _ in parts))
             inside = [x for _, p, _ in parts if isinstance(p, Material) for x in p.coefficients]
+            if not later:
+                self.made[s.name] = s, tuple((c, p, x) for c, p, x in parts if isinstance(p, Score))
             self.add(RowMatrix(s, tuple(parts)), *inside, later=later, after=[c for c, _, _ in parts])
         elif level == "key" and set(s.over) == set(self.axes.rows) and s.reduce == "sum":
             found = [(c, m, x) for x, sub in self.by_matrix(s, form, "row").items() for c, m in self.materials(sub)]
@@ -339,6 +342,9 @@ class Planner:
         if s.reduce != "sum":
             raise UnfitError(f"`{s}` is a {s.reduce} that the engine does not take")
         expr = s.expr
+        if over and over.isdisjoint((*self.row, self.axes.key)):
+            self.define(s.target, self.inner(s), sp.true, summed=True)
+            return
         if self.axes.key in over or self.axes.level(expr) in ("key", "pair"):
             if self.axes.key not in over:
                 raise UnfitError(f"`{s}` is not summed over the keys")
@@ -353,6 +359,21 @@ class Planner:
             self.stage[s.name] = -1
         else:
             raise UnfitError(f"`{s}` is a sum over a channel")
+
+    def inner(self, s: Statement) -> sp.Expr:
+        """A sum over channels of a given matrix times one that is a sum over keys, which is taken first."""
+        total = sp.S.Zero
+        for m, c in self.reader.form(s.expr, frozenset(s.conditions)).items():
+            made = [x for x in m.matrices if name_of(x) in self.made]
+            given = [x for x in m.matrices if name_of(x) in self.program.inputs]
+            if m.exact or m.scores or m.where or len(made) != 1 or len(given) != 1 or self.axes.level(given[0]) != "row":
+                raise UnfitError(f"`{s}` is no sum of a given matrix times one that is a sum over keys")
+            statement, parts = self.made[name_of(made[0])]
+            if made[0] != statement.target or set(self.axes.channels(given[0])) != set(s.over):
+                raise UnfitError(f"`{s}` takes {name_of(made[0])} at other indices than its own")
+            for coefficient, score, x in parts:
+                total += c * coefficient * self.term(Sum(self.fresh(), score, Dot(given[0], x)))
+        return total
 
     def summed(self, s: Statement) -> sp.Expr:
         """A sum over keys of a form, as an expression in sums that rows have."""

@@ -165,7 +165,7 @@ class Scores:
         empty = np.zeros(here.stop - here.start, dtype=bool)
         if keep is not None:
             words[0][~keep] = FAR
-            empty = ~keep.any(axis=1)
+            empty = np.asarray(~keep.any(axis=1))
         least = self._subtract(words, keep)
         np.minimum(words[0], self.cap, out=words[0])
         one = [self.unit]
