@@ -208,6 +208,8 @@ def _first(job: Job, plan: Plan, steps: list[Step]) -> tuple[int, dict[str, _Ten
         try:
             taken = take(replace(job, bits=min(need, plan.start)), quick)
         except UndecidedError:
+            if len(quick) == len(plan.tiers):
+                raise
             declined = {t.name: _why(t, replace(job, bits=min(need, plan.start))) for t in quick}
         else:
             return 0, _begin(taken, 0, plan, steps)
