@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,9 @@ import sympy as sp
 
 from symattn.audit.claimsfile import Claim, ClaimsFile, Example
 from symattn.audit.findings import Audit, Finding, Unread
-from symattn.audit.printed import ROUNDED, Printed, verdict
-from symattn.audit.values import Values
+from symattn.audit.printed import ROUNDED, Printed, Verdict, verdict
+from symattn.audit.ranges import Box
+from symattn.audit.values import Values, target
 from symattn.errors import ShapeError, SymattnError
 
 Array = npt.NDArray[Any]
@@ -73,9 +76,9 @@ def _full(example: str, name: str) -> str:
 def _check(claim: Claim, values: Values, done: list[Checked], digits: int, example: str) -> Checked:
     base, index = values.resolve(claim.of, claim.name)
     exact = fitted(values.part(base, index), claim)
+    places = _places(values, base, index, claim)
     used = _used(claim, values, base, done)
-    printed = _printed_of(used, values)
-    chained = fitted(values.part(base, index, printed), claim) if used else None
+    chain = Chain(values, base, index, used) if used else None
     hidden = values.hidden(base)
     mask = None if hidden is None else fitted(_part(hidden, index), claim)
     findings = []
@@ -84,14 +87,53 @@ def _check(claim: Claim, values: Values, done: list[Checked], digits: int, examp
         if p is None:
             continue
         value = -sp.oo if mask is not None and mask[place] and values.shows_mask(base, p) else exact[place]
-        start = verdict(p, value, digits=digits, spread=values.spread(base, index, claim.printed.shape, place, p, value))
-        after = None if chained is None or value == -sp.oo else verdict(p, chained[place], digits=digits)
+        start = verdict(p, value, digits=digits)
+        if start.wrong and values.rounded and value != -sp.oo:
+            start = verdict(p, value, digits=digits, spread=values.spread(base, places[place], p))
+        after = None if chain is None or value == -sp.oo else chain.verdict(claim, place, places[place], p, digits)
         name = _full(example, _name(claim, place))
         found = Finding(
             name, _full(example, claim.name), claim.of, start, after, tuple(_full(example, c.claim.name) for c in used)
         )
-        findings.append(replace(found, carried=_carried(found, used)) if found.follows else found)
+        findings.append(replace(found, carried=_carried(found, used)) if found.carries else found)
     return Checked(claim, base, index, findings)
+
+
+class Chain:
+    """What follows from the page's own printed numbers: from their digits, and to their rounding."""
+
+    def __init__(self, values: Values, base: str, index: tuple[int | None, ...], used: list[Checked]) -> None:
+        self.values, self.base, self.index = values, base, index
+        self.printed, self.widths = _printed_of(used, values)
+        self.box: Box | None = None
+
+    @cached_property
+    def exact(self) -> Array:
+        """The part of the quantity that is printed, from the digits of earlier claims."""
+        return self.values.part(self.base, self.index, self.printed)
+
+    def verdict(self, claim: Claim, place: tuple[int, ...], whole: tuple[int, ...], p: Printed, digits: int) -> Verdict:
+        """By the digits; where these do not bear a number out, the intervals that they stand for may allow it."""
+        value = fitted(self.exact, claim)[place]
+        found = verdict(p, value, digits=digits)
+        if found.correct or self.values.is_expression(self.base) or any(map(self.values.is_expression, self.printed)):
+            return found
+        if self.box is None:
+            self.box = Box(self.values.sheet, {b: (x, self.widths[b]) for b, x in self.printed.items()})
+        spread = self.box.interval(self.base, whole)
+        low, high = p.interval()
+        if spread is not None and spread[0] <= high and spread[1] >= low:
+            spread = self.box.sharpened(self.base, whole)
+        return verdict(p, value, digits=digits, spread=spread)
+
+
+def _places(values: Values, base: str, index: tuple[int | None, ...], claim: Claim) -> Any:
+    """The place of every printed number in all of the quantity."""
+    whole = values.part(base, ())
+    every = np.empty(whole.shape, dtype=object)
+    for place in np.ndindex(whole.shape):
+        every[place] = place
+    return fitted(_part(every, index), claim)
 
 
 def _name(claim: Claim, place: tuple[int, ...]) -> str:
@@ -119,7 +161,12 @@ def fitted(value: Array, claim: Claim) -> Array:
 
 
 def _part(x: Array, index: tuple[int | None, ...]) -> Array:
-    return np.asarray(x[tuple(slice(None) if k is None else k for k in index)], dtype=object)
+    out = np.empty(np.zeros(x.shape)[target(index)].shape, dtype=object)
+    if out.shape:
+        out[...] = x[target(index)]
+    else:
+        out[()] = x[target(index)]
+    return out
 
 
 def _used(claim: Claim, values: Values, base: str, done: list[Checked]) -> list[Checked]:
@@ -131,21 +178,25 @@ def _used(claim: Claim, values: Values, base: str, done: list[Checked]) -> list[
     return [c for c in done if c.base in near and (c.index or c is last[c.base])]
 
 
-def _printed_of(used: Iterable[Checked], values: Values) -> dict[str, Array]:
-    """The printed numbers of some claims as arrays of whole quantities, None where nothing is printed."""
-    out: dict[str, Array] = {}
+def _printed_of(used: Iterable[Checked], values: Values) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The printed numbers of some claims as arrays of whole quantities, None where nothing is printed; and their half widths."""
+    numbers: dict[str, Array] = {}
+    widths: dict[str, Array] = {}
     for c in used:
         whole = values.part(c.base, ())
-        if c.base not in out:
-            out[c.base] = np.full(whole.shape, None, dtype=object)
-        numbers = np.empty(c.claim.printed.shape, dtype=object)
-        for place in np.ndindex(numbers.shape):
-            p: Printed | None = c.claim.printed[place]  # type: ignore[assignment]  # an object array
-            numbers[place] = None if p is None or p.kind == "infinity" else p.value
-        target = tuple(slice(None) if k is None else k for k in c.index)
-        shape = np.zeros(whole.shape)[target].shape
-        out[c.base][target] = numbers.reshape(shape) if shape else numbers.ravel()[0]
-    return out
+        if c.base not in numbers:
+            numbers[c.base] = np.full(whole.shape, None, dtype=object)
+            widths[c.base] = np.full(whole.shape, Fraction(0), dtype=object)
+        shape = np.zeros(whole.shape)[target(c.index)].shape
+        shown = [p if p is not None and p.kind != "infinity" else None for p in c.claim.printed.ravel().tolist()]
+        for x, flat in (
+            (numbers[c.base], [None if p is None else p.value for p in shown]),
+            (widths[c.base], [Fraction(0) if p is None else p.half_width for p in shown]),
+        ):
+            part = np.empty(len(flat), dtype=object)
+            part[:] = flat
+            x[target(c.index)] = part.reshape(shape) if shape else part[0]
+    return numbers, widths
 
 
 def _carried(found: Finding, used: list[Checked]) -> str:

@@ -17,7 +17,7 @@ from symattn.audit.language_nodes import Apply, Name, Node, Number
 from symattn.audit.language_nodes import Array as Listed
 from symattn.audit.language_symbols import FUNCTIONS
 from symattn.audit.printed import Printed
-from symattn.audit.reals import Real, from_value, to_sympy
+from symattn.audit.reals import Real, bounds, from_value, interval, to_sympy
 from symattn.errors import GrammarError, UnknownNameError
 
 Array = npt.NDArray[Any]
@@ -115,6 +115,21 @@ def value(formula: Formula, lookup: Callable[[str], Array]) -> Array:
     return out
 
 
+def ends(formula: Formula, lookup: Callable[[str], Array]) -> Array:
+    """Intervals of an expression of intervals: pairs of fractions, None where nothing is known.
+
+    Parameters
+    ----------
+    formula, lookup
+        As for :func:`value`; the arrays hold pairs of fractions, the ends of intervals.
+    """
+    found = Evaluator(_Names(formula, lookup), Budget()).value(formula.tree)
+    out = np.empty(shape(found), dtype=object)
+    for place, x in zip(np.ndindex(out.shape), flat(found), strict=True):
+        out[place] = bounds(x)
+    return out
+
+
 class _Names:
     """What names stand for in an expression of a claims file; numbers are themselves."""
 
@@ -144,4 +159,8 @@ class _Names:
         """An array as nested tuples."""
         if x.ndim > 1:
             return tuple(self._nested(part) for part in x)
-        return tuple(from_value(v) for v in x.tolist()) if x.ndim else from_value(x.item())
+        return tuple(_real(v) for v in x.tolist()) if x.ndim else _real(x.item())
+
+
+def _real(v: Any) -> Real:
+    return interval(*v) if isinstance(v, tuple) else from_value(v)

@@ -55,9 +55,16 @@ class Finding:
         return label(self.verdict, self.chained)
 
     @property
-    def follows(self) -> bool:
-        """Whether the number is right from the page's printed intermediates, and not from the start."""
+    def carries(self) -> bool:
+        """Whether the number is right from the digits of the page's intermediates, and not from the start."""
         return not self.verdict.correct and self.chained is not None and self.chained.correct
+
+    @property
+    def follows(self) -> str:
+        """How a number that is not right from the start follows from printed ones: ``digits``, ``rounding``, or not at all."""
+        if self.verdict.correct or self.chained is None or not self.chained.allowed:
+            return ""
+        return "digits" if self.chained.correct else "rounding"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it, numbers as text."""
@@ -74,7 +81,13 @@ class Finding:
             "error_in_last_printed_place": None if v.error is None else f"{float(v.error):.4g}",
         }
         if c is not None:
-            out["from_printed"] = {"exact": c.exact, "status": c.status, "consistent": c.correct, "claims": list(self.origin)}
+            out["from_printed"] = {
+                "exact": c.exact,
+                "status": c.status,
+                "consistent": c.correct,
+                "allowed": c.allowed,
+                "claims": list(self.origin),
+            }
         if self.carried:
             out["carried_from"] = self.carried
         if self.place:

@@ -312,4 +312,6 @@ def label(start: Verdict, chained: Verdict | None = None) -> str:
     """
     if not start.correct and chained is not None and chained.correct:
         return "follows from printed inputs only"
+    if start.wrong and chained is not None and chained.allowed:
+        return "wrong, but printed inputs allow it to their rounding"
     return {WITHIN: "not decidable", NOISE: "float32 noise", LAST_DIGIT: "last digit"}.get(start.status, start.status)

@@ -72,8 +72,8 @@ class Sheet:
     """
 
     def __init__(self, example: Example, changes: Mapping[str, Any] | None = None, rewrite: Rewrite | None = None) -> None:
-        self.example, self.rewrite = example, rewrite
-        typed = {**example.definition, **(changes or {})}
+        self.example, self.changes, self.rewrite = example, changes or {}, rewrite
+        typed = {**example.definition, **self.changes}
         self.start = _start(example.inputs, typed)
         own = {"start": "x" if "x" in self.start.fields else "qkv", "output_projection": "w_o" in self.start.fields}
         own["cross"] = "memory" in self.start.fields
@@ -93,7 +93,7 @@ class Sheet:
     @cached_property
     def inputs(self) -> dict[str, Array]:
         """The inputs of the program, tensors in the middle included."""
-        return {**self.bound.inputs, **{name: self._placed(name, x) for name, x in self.start.midway.items()}}
+        return {**self.bound.inputs, **{name: self.placed(name, x) for name, x in self.start.midway.items()}}
 
     def letter(self, name: str) -> str:
         """The tensor that a page's name stands for.
@@ -132,9 +132,10 @@ class Sheet:
         InputValueError
             When the inputs do not determine it.
         """
-        return self._evaluate(letter, printed or {}, self._exact)
+        return self.evaluate(letter, printed or {}, self._exact)
 
-    def _evaluate(self, base: str, printed: Mapping[str, Array], run: Run) -> Array:
+    def evaluate(self, base: str, printed: Mapping[str, Array], run: Run) -> Array:
+        """A quantity in any number type: ``run`` evaluates a tensor of a program with its inputs."""
         wanted = self.statement(base)
         program = self._wanted(wanted)
         inputs = dict(self.inputs)
@@ -142,9 +143,9 @@ class Sheet:
             program = _cut(program, name, wanted)
         shown = {self.statement(b): (b, x) for b, x in printed.items()}
         for name in sorted(shown.keys() & inputs.keys()):
-            inputs[name] = _filled(self._placed(*shown[name]), inputs[name])
+            inputs[name] = _filled(self.placed(*shown[name]), inputs[name])
         for name in [s.name for s in program if s.name in shown and s.name != wanted]:
-            x = self._placed(*shown[name])
+            x = self.placed(*shown[name])
             inputs[name] = _filled(x, run(program, inputs, name)) if any(v is None for v in x.ravel().tolist()) else x
             program = _cut(program, name, wanted)
         return self._back(base, inputs[wanted] if wanted in inputs else run(program, inputs, wanted))
@@ -173,8 +174,18 @@ class Sheet:
 
     def _exact(self, program: Program, inputs: Mapping[str, Array], letter: str) -> Array:
         lean = self.checked(program, letter)
-        given = {**inputs, **(with_seeds(self.bound) if any(n not in inputs for n in lean.inputs) else {})}
-        return exact.evaluate(lean, {n: given[n] for n in lean.inputs}, sizes=self.sizes_of(lean))[letter]
+        return exact.evaluate(lean, self.seeded(lean, inputs), sizes=self.sizes_of(lean))[letter]
+
+    def seeded(self, lean: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The inputs that a program reads; gradients that come in and are not given are 0.
+
+        Raises
+        ------
+        InputValueError
+            When none is given.
+        """
+        seeds = with_seeds(self.bound) if any(n not in inputs for n in lean.inputs) else {}
+        return {n: inputs[n] if n in inputs else seeds[n] for n in lean.inputs}
 
     def sizes_of(self, program: Program) -> dict[str, int]:
         """The sizes that a part of the program has."""
@@ -208,7 +219,7 @@ class Sheet:
         shape = program.shape_of(program[letter]) if letter in program else program.shapes.get(letter, ())
         return bool(shape) and str(shape[0]) == "B"
 
-    def _placed(self, base: str, x: Array) -> Array:
+    def placed(self, base: str, x: Array) -> Array:
         """A page's array in the axes of the program."""
         program, name = self.forward, self.statement(base)
         rank = len(program[name].indices) if name in program else len(program.shapes[name])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +11,10 @@ import numpy.typing as npt
 import sympy as sp
 
 from symattn.audit import expressions
-from symattn.audit.claimsfile import Example
+from symattn.audit.claimsfile import Example, Given
 from symattn.audit.printed import Printed
 from symattn.audit.quantities import Place, letter_named, place_of
+from symattn.audit.ranges import Box, Interval
 from symattn.audit.sheet import BEFORE_MASK, Sheet
 from symattn.errors import InputValueError, SymattnError, UnknownNameError
 from symattn.readings.exact import number
@@ -44,6 +44,7 @@ class Values:
         self.let = {**example.let, **_named_claims(example)}
         self._sheet = sheet
         self._exact: dict[str, Array] = {}
+        self._ends: dict[str, Array] = {}
         self._parsed: dict[str, expressions.Formula] = {}
         self._inside: list[str] = []
 
@@ -128,12 +129,7 @@ class Values:
         for k, (at, n) in enumerate(zip(index, whole.shape, strict=False)):
             if at is not None and not -n <= at < n:
                 raise InputValueError(f"index {at} on axis {k} of a quantity of shape {whole.shape}; indices count from 0")
-        out = whole[tuple(slice(None) if k is None else k for k in index)]
-        if isinstance(out, np.ndarray):
-            return out
-        one = np.empty((), dtype=object)
-        one[()] = out
-        return one
+        return _indexed(whole, index)
 
     def whole(self, base: str, printed: Mapping[str, Array]) -> Array:
         """All of a quantity."""
@@ -162,7 +158,7 @@ class Values:
         place = place_of(name) or Place(name)
         if place.base in self.example.inputs and place.base not in self.let:
             whole = numbers_of(self.example.inputs[place.base].values)
-            return self._indexed(whole, place.index)
+            return _indexed(whole, place.index)
         base = self.base(place)
         whole = self.whole(base, printed)
         if base in printed:
@@ -170,15 +166,7 @@ class Values:
             patched = np.empty(whole.shape, dtype=object)
             patched.ravel()[:] = [w if p is None else number(p) for p, w in flat]
             whole = patched
-        return self._indexed(whole, place.index)
-
-    def _indexed(self, whole: Array, index: tuple[int | None, ...]) -> Array:
-        out = whole[tuple(slice(None) if k is None else k for k in index)]
-        if isinstance(out, np.ndarray):
-            return out
-        one = np.empty((), dtype=object)
-        one[()] = out
-        return one
+        return _indexed(whole, place.index)
 
     # what leads to a quantity
 
@@ -225,11 +213,79 @@ class Values:
         """Whether a printed number of a hidden score is judged as minus infinity."""
         return base == "Z" or p.kind == "infinity"
 
-    def spread(
-        self, base: str, index: tuple[int | None, ...], shape: tuple[int, ...], place: tuple[int, ...], p: Printed, value: Any
-    ) -> tuple[Fraction, Fraction] | None:
-        """An interval around the exact value, for all inputs that round to the printed ones; None where inputs are exact."""
-        return None
+    @cached_property
+    def rounded(self) -> bool:
+        """Whether the page rounded some input."""
+        return any(w != 0 for g in self.example.inputs.values() for w in g.half_widths.ravel().tolist())
+
+    @cached_property
+    def box(self) -> Box:
+        """The inputs as intervals."""
+        return Box(self.sheet)
+
+    def ends(self, base: str) -> Array:
+        """Intervals of all of a quantity, for all inputs that round to the printed ones: pairs of fractions, or None."""
+        if base not in self._ends:
+            self._ends[base] = self._enclosed(base)
+        return self._ends[base]
+
+    def _enclosed(self, base: str) -> Array:
+        if self.is_expression(base):
+            return expressions.ends(self.formula(base), self._named_ends)
+        if base in self.example.inputs and letter_named(base) is None:
+            return _pairs(self.example.inputs[base])
+        whole = self.whole(base, {})
+        out = np.empty(whole.shape, dtype=object)
+        for place in np.ndindex(whole.shape):
+            out[place] = self.box.interval(base, place)
+        return out
+
+    def _named_ends(self, name: str) -> Array:
+        place = place_of(name) or Place(name)
+        if place.base in self.example.inputs and place.base not in self.let:
+            return _indexed(_pairs(self.example.inputs[place.base]), place.index)
+        found = self.ends(self.base(place))
+        if any(x is None for x in found.ravel().tolist()):
+            raise InputValueError(f"nothing is known of {name} for all inputs that round to the printed ones")
+        return _indexed(found, place.index)
+
+    def spread(self, base: str, place: tuple[int, ...], p: Printed) -> Interval | None:
+        """An interval of the exact value for all inputs that round to the printed ones, narrow where that decides on a number.
+
+        Parameters
+        ----------
+        base
+            A quantity.
+        place
+            Of the element, in all of the quantity.
+        p
+            What is printed of it.
+        """
+        found: Interval | None = self.ends(base)[place]
+        low, high = p.interval()
+        if found is None or found[0] > high or found[1] < low or self.is_expression(base) or base in self.example.inputs:
+            return found
+        return self.box.sharpened(base, place)
+
+
+def _pairs(g: Given) -> Array:
+    out = np.empty(g.values.shape, dtype=object)
+    for place in np.ndindex(out.shape):
+        x, w = g.values[place], g.half_widths[place]
+        out[place] = (x - w, x + w)
+    return out
+
+
+def _indexed(whole: Array, index: tuple[int | None, ...]) -> Array:
+    """A part of an array, as an array."""
+    out = np.empty(np.zeros(whole.shape)[target(index)].shape, dtype=object)
+    out[...] = whole[target(index)]
+    return out
+
+
+def target(index: tuple[int | None, ...]) -> tuple[int | slice, ...]:
+    """Indices as NumPy takes them."""
+    return tuple(slice(None) if k is None else k for k in index)
 
 
 def _named_claims(example: Example) -> dict[str, str]:
