@@ -17,7 +17,10 @@ import numpy.typing as npt
 from symattn.errors import FileFormatError
 from symattn.numbers import Exact
 from symattn.readings.specials import NAN, NEGATIVE, POSITIVE, Ball, Special
+from symattn.truth.limbs.fixed import Fixed, Piece
+from symattn.truth.limbs.values import Limbs
 from symattn.truth.values import Balls, Floats, Objects, Scaled, Values, object_array
+from symattn.truth.work.digits import laid_out
 
 __all__ = ["Packed", "packed", "settled", "unpacked"]
 
@@ -51,6 +54,8 @@ def packed(values: Values) -> Packed:
         whole = _integers("integer", [int(k) for k in values.integers.ravel().tolist()])
         rads = _fractions("rad", [r if isinstance(r, float) else Fraction(r) for r in values.radius.ravel().tolist()])
         return {"kind": np.array("scaled"), "shape": shape, "exponent": np.array(values.exponent), **whole, **rads}
+    if isinstance(values, Limbs):
+        return {"kind": np.array("limbs"), "shape": shape, **_limbs(laid_out(values).fixed)}
     mids, rads_ = values.exact()
     return {"kind": np.array("objects"), "shape": shape, **_fractions("mid", mids), **_fractions("rad", rads_)}
 
@@ -72,6 +77,8 @@ def unpacked(arrays: Mapping[str, Array]) -> Values:
         if kind == "scaled":
             whole = object_array(_to_integers("integer", arrays), shape)
             return Scaled(whole, int(arrays["exponent"]), object_array(_to_fractions("rad", arrays), shape))
+        if kind == "limbs":
+            return Limbs(_to_limbs(arrays), np.arange(math.prod(shape)).reshape(shape))
         if kind == "objects":
             return Objects(*(object_array(_to_fractions(name, arrays), shape) for name in ("mid", "rad")))
     except (KeyError, ValueError, TypeError) as error:
@@ -143,6 +150,24 @@ def _to_fractions(name: str, arrays: Mapping[str, Array]) -> list[Exact]:
     above, below = (_to_integers(f"{name}.{part}", arrays) for part in ("above", "below"))
     codes = arrays[f"{name}.codes"].tolist()
     return [_FLOATS[c] if c else Fraction(a, b) for c, a, b in zip(codes, above, below, strict=True)]
+
+
+def _limbs(fixed: Fixed) -> Packed:
+    (piece,) = fixed.pieces
+    return {
+        "words": np.asarray(piece.digits, dtype=np.int32),
+        "unit": np.array(piece.unit),
+        "places": np.array(list(fixed.special), dtype=np.int64),
+        "special": np.array(list(fixed.special.values()), dtype=np.float64),
+        **_fractions("bounds", [fixed.radius, fixed.scale]),
+    }
+
+
+def _to_limbs(arrays: Mapping[str, Array]) -> Fixed:
+    words = arrays["words"]
+    radius, scale = (Fraction(x) for x in _to_fractions("bounds", arrays))
+    special = dict(zip(arrays["places"].tolist(), arrays["special"].tolist(), strict=True))
+    return Fixed((Piece(0, words, int(arrays["unit"])),), (words.shape[1],), (0,), radius, scale, special)
 
 
 def _balls(numbers: Sequence[Any]) -> Packed:

@@ -21,7 +21,9 @@ from symattn.formats import Exact
 from symattn.program import Reduce
 from symattn.readings.balls import TABLE, precision
 from symattn.readings.specials import Ball
+from symattn.truth.limbs.values import Limbs
 from symattn.truth.values import Balls, Floats, Objects, Scaled, Values, object_array
+from symattn.truth.work.digits import added, side_by_side
 from symattn.truth.work.packed import settled
 
 __all__ = ["Node", "Part", "Sum", "Tree", "combined", "placed"]
@@ -152,6 +154,9 @@ def placed(parts: Sequence[Part], start: tuple[int, ...], shape: tuple[int, ...]
     """
     if len(parts) == 1 and parts[0].start == start and parts[0].values.shape == shape:
         return parts[0].values
+    limbs = [(p.values, p.start) for p in parts if isinstance(p.values, Limbs)]
+    if len(limbs) == len(parts) and reduce == "sum":
+        return side_by_side(limbs, start, shape)
     kept = _alike([p.values for p in parts])
     columns = []
     for k, (first, fill) in enumerate(_arrays(kept[0], reduce)):
@@ -232,6 +237,8 @@ def combined(a: Part, b: Part, reduce: Reduce, bits: int) -> Part:
             ways: dict[Reduce, Callable[[list[Any]], Any]] = {"sum": TABLE.add, "prod": TABLE.multiply, "max": TABLE.largest}
             found = [ways[reduce]([p, q]) for p, q in zip(x.balls.ravel().tolist(), y.balls.ravel().tolist(), strict=True)]
         return Part(Balls(object_array(found, shape), x.scale), start)
+    if isinstance(x, Limbs) and isinstance(y, Limbs) and reduce == "sum" and not (x.fixed.special or y.fixed.special):
+        return Part(added(x, y), start)
     if isinstance(x, Scaled) and isinstance(y, Scaled):
         return Part(_scaled(x, y), start)
     x, y = _objects(x), _objects(y)

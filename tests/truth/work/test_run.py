@@ -138,6 +138,28 @@ def doubles(program: Any, inputs: Any, *, known: Any, sizes: Any, outputs: Any) 
     return {n: Found(Floats(*Balls(values[n]).approx()), "a test") for n in outputs}
 
 
+def float_job(n: int = 24) -> tuple[Any, dict[str, Any], dict[str, int]]:
+    """Attention in float32, for the engines of the tiers."""
+    program = job("causal")[0]
+    r = np.random.default_rng(5)
+    inputs = {x: r.standard_normal((2, n, 4)).astype(np.float32) for x in ("Q", "K", "V", "dO")}
+    return program, {**inputs, "dL": r.standard_normal((2, n)).astype(np.float32)}, {"B": 2, "n": n, "m": n, "d": 4, "dv": 4}
+
+
+@pytest.mark.parametrize(("tier", "bits", "least"), [("limbs", 180, 1e-45), ("double", 53, 1e-9)])
+def test_blocks_of_a_tier_hold_what_balls_find_and_items_change_no_bit(tier: str, bits: int, least: float) -> None:
+    program, inputs, sizes = float_job()
+    engine = dataclasses.replace(engine_for(tier, bits, proven=False), points=24 * 5)
+    one, more = (evaluate(engine, program, inputs, sizes=sizes, work=Work(workers=1, blocks=k)) for k in (1, 4))
+    assert isinstance(one, dict) and differing(one, more) == []
+    whole = balls.evaluate(program, inputs, sizes=sizes, bits=300)
+    for output in program.outputs:
+        mids, rads = one[output].values.exact()
+        for x, m, r in zip(whole[output].ravel(), mids, rads, strict=True):
+            lower, upper = (balls.ball(m + s * r) for s in (-1, 1))
+            assert lower <= x <= upper and r < least, (output, x, m, r)
+
+
 def declining(program: Any, inputs: Any, **_: Any) -> str:
     return "it is Sunday"
 
