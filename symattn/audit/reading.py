@@ -1,0 +1,160 @@
+"""An article, audited: its chains from top to bottom, what each printed number is worth, and where it first went wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from symattn.audit.article import Article, article, passages
+from symattn.audit.evaluate import Budget
+from symattn.audit.findings import Audit, Finding, Unread
+from symattn.audit.language_nodes import Node, is_literal, key
+from symattn.audit.links import Mark, Outcome, Run
+from symattn.audit.page import Entry, Page
+from symattn.audit.repair import repaired
+from symattn.audit.statements import Chain, Unreadable, statements
+from symattn.errors import LimitError, SymattnError
+
+MOST_FINDINGS = 5000
+
+
+@dataclass(frozen=True)
+class ReadArticle:
+    """An audited article: the audit, and where each finding and each link stands."""
+
+    audit: Audit
+    article: Article
+    marks: tuple[Mark, ...]
+    holds: tuple[tuple[int, int], ...]
+    formulas: tuple[tuple[int, int], ...] = field(default=())
+    page: Page = field(default_factory=Page)
+    chains: tuple[Chain, ...] = ()
+
+
+def audit_article(source: str, title: str = "article", *, digits: int = 40) -> ReadArticle:
+    r"""Audit an article.
+
+    Parameters
+    ----------
+    source
+        The text: LaTeX, Markdown with formulas, or plain text.
+    title
+        What it is called in the report.
+    digits
+        Significant digits of the exact values.
+
+    Raises
+    ------
+    LimitError
+        When the article is too long.
+
+    >>> found = audit_article("$$2 \\times 3 = 7$$ and $$10/\\sqrt{3} = 5.77$$").audit
+    >>> [(f.name, str(f.verdict.printed), f.label) for f in found.findings]
+    [('1:17', '7', 'wrong'), ('1:46', '5.77', 'rounded')]
+    """
+    a = article(source)
+    state = _State(a, digits, Page(Budget()))
+    for passage in passages(a):
+        for statement in statements(a, passage):
+            state.take(statement)
+    return state.finished(title)
+
+
+@dataclass
+class _State:
+    """What has been found so far."""
+
+    article: Article
+    digits: int
+    page: Page
+    marks: list[Mark] = field(default_factory=list)
+    holds: list[tuple[int, int]] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+    formulas: list[tuple[int, int]] = field(default_factory=list)
+    chains: list[Chain] = field(default_factory=list)
+
+    def take(self, statement: Chain | Unreadable) -> None:
+        """Check one chain and keep what it says."""
+        self.formulas.append((statement.start, statement.end))
+        if isinstance(statement, Unreadable):
+            self._open(statement.start, statement.end, statement.reason)
+            return
+        self.chains.append(statement)
+        if len(self.marks) > MOST_FINDINGS:
+            self._open(statement.start, statement.end, f"after {MOST_FINDINGS} numbers nothing more is checked")
+            return
+        try:
+            outcome = Run(self.article, self.page, statement, self.digits).outcome()
+            outcome = repaired(self.article, self.page, statement, outcome, self.digits)
+        except SymattnError as error:
+            self._open(statement.start, statement.end, str(error))
+            return
+        self._keep(outcome)
+
+    def _keep(self, outcome: Outcome) -> None:
+        self.marks += outcome.marks
+        self.holds += outcome.holds
+        for start, end, reason in outcome.open:
+            self._open(start, end, reason)
+        if outcome.entry is not None:
+            for target in outcome.targets:
+                self.page.define(target, outcome.entry)
+        if outcome.given:
+            self.page.inputs.append(outcome.given)
+        self.page.results += outcome.results
+        scalars = [r for r in outcome.results if len(r.texts) == 1]
+        if scalars:
+            self.page.scalars.append(scalars[-1])
+
+    def _open(self, start: int, end: int, reason: str) -> None:
+        text = " ".join(self.article.source[start:end].split())
+        shown = text if len(text) <= 80 else text[:79] + "…"
+        self.unread.append(Unread(shown, reason, str(self.article.line(start))))
+
+    def finished(self, title: str) -> ReadArticle:
+        """The audit, the errors that are carried from earlier ones told apart."""
+        marks = sorted(self.marks, key=lambda m: m.start)
+        by_name = {m.finding.name: m.finding for m in marks}
+        out: list[Mark] = []
+        for m in marks:
+            carried = _carried(m, by_name)
+            out.append(replace(m, finding=replace(m.finding, carried=carried, origin=_names(m))) if m.used else m)
+            by_name[m.finding.name] = out[-1].finding
+        audit = Audit(title, tuple(m.finding for m in out), tuple(self.unread), source=title)
+        return ReadArticle(
+            audit, self.article, tuple(out), tuple(self.holds), tuple(self.formulas), self.page, tuple(self.chains)
+        )
+
+
+def _names(mark: Mark) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(n for e in mark.used for n in e.marks))
+
+
+def _carried(mark: Mark, known: dict[str, Finding]) -> str:
+    """The earlier number that an error comes from: the first wrong one, else the first that is not exact."""
+    f = mark.finding
+    if not f.carries:
+        return ""
+    origin = [known[n] for n in _names(mark) if n in known and n != f.name]
+    wrong = [o for o in origin if o.verdict.wrong]
+    first = (wrong or [o for o in origin if o.verdict.error] or [None])[0]
+    return "" if first is None else first.carried or first.name
+
+
+def names_of(page: Page) -> dict[str, Entry]:
+    """The names that a page defined."""
+    return dict(page.names)
+
+
+def is_definition(chain: Chain) -> bool:
+    """Whether a chain only gives a name to printed numbers."""
+    nodes: list[Node | None] = [s.node for s in chain.sides]
+    return len(nodes) == 2 and nodes[1] is not None and is_literal(nodes[1]) and nodes[0] is not None and not is_literal(nodes[0])
+
+
+def label_of(chain: Chain) -> str:
+    """A text for what a chain is about."""
+    node = chain.sides[0].node
+    return "" if node is None else key(node)
+
+
+TOO_LONG = LimitError
