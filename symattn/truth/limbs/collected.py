@@ -118,7 +118,7 @@ class RowOutput(Output):
             wide = BITS * (len(words.words) - self.limbs)
             slack = found[-1][1] + math.log2(2 + product_error(len(words.words))) - wide
             error += most * errors + radii(coefficients, BITS * self.limbs) * sizes * ABOVE + 2.0 ** (slack + 2)
-            error += most * 4 * words.added * 2.0 ** (words.unit + BITS * self.limbs)
+            error += most * 4 * (words.added + 1) * 2.0 ** (words.unit + BITS * self.limbs)
             scale += most * sizes
         limbs, exponent = self.total(found)
         cut = self.put((batch * self.data.rows + rows.start) * self.columns, limbs, exponent)
@@ -171,7 +171,7 @@ class KeyOutput(Output):
             most, radius = float(upper([ball])[0]), float(radii([ball], BITS * self.limbs)[0])
             wide = BITS * (len(words.words) - self.limbs)
             error += most * own + radius * bound * ABOVE + 2.0 ** (exponent - wide + 2) * (2 + product_error(len(words.words)))
-            error += most * 4 * words.added * 2.0 ** (words.unit + BITS * self.limbs)
+            error += most * 4 * (words.added + 1) * 2.0 ** (words.unit + BITS * self.limbs)
         limbs, exponent = self.total(found)
         cut = self.put((batch * self.data.keys + keys.start) * self.columns, limbs, exponent)
         if any(bound for *_, bound in parts):

@@ -268,7 +268,7 @@ class Block:
 
     def _balls(self, words: Words, errors: Floats) -> Column:
         """Exact sums with their errors, in units of ``2^-F``, as balls."""
-        errors = errors * (1 + 2.0**-30) + 2.0 ** (words.unit + BITS * self.limbs) * 4 * words.added
+        errors = errors * (1 + 2.0**-30) + 2.0 ** (words.unit + BITS * self.limbs) * 4 * (words.added + 1)
         unit = dyadic(words.unit)
         small = dyadic(-BITS * self.limbs)
         out = []

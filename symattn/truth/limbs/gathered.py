@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from symattn.truth.limbs.products import BITS, scales
 from symattn.truth.limbs.slices import Floats, Sliced, inner_length
 from symattn.truth.limbs.sums import Words
 
+KEPT_BYTES = 1 << 26
+"""Sums over rows in float64 up to this size are kept from block to block."""
 MARGIN = 3
 """Words that a sum has beyond the limbs of what is summed."""
 
@@ -24,12 +28,18 @@ class Matrix:
         self.units = [slices.unit(b) for b in range(slices.count)]
 
 
-def words_of(sums: Floats, words: Words, matrix: Matrix, exponent: int) -> None:
+def words_of(
+    sums: Floats,
+    words: Words,
+    matrix: Matrix,
+    exponent: int,
+    here: slice = slice(None),
+) -> None:
     """Add sums (limbs, numbers..., slices, columns) of limbs relative to ``2^exponent`` times slices to exact words."""
     for k, scale in enumerate(scales(sums.shape[0]).tolist()):
         for b, unit in enumerate(matrix.units):
             values = (sums[k, :, b] * scale).astype(np.int64)
-            words.add(values, exponent - BITS * (k + 1) + unit)
+            words.add(values, exponent - BITS * (k + 1) + unit, here)
 
 
 def top_for(exponent: int, matrix: Matrix, terms: int) -> int:
@@ -70,13 +80,18 @@ class RowSums:
 
 
 class KeySums:
-    """``sum over i of X[i, j] A[i, c]`` for all keys, block of rows by block of rows."""
+    """``sum over i of X[i, j] A[i, c]`` for all keys, block of rows by block of rows.
+
+    Sums of several blocks are kept in float64 while they are exact; where that takes more than ``KEPT_BYTES``, each block goes to
+    the exact words at once.
+    """
 
     def __init__(self, keys: int, limbs: int, matrix: Matrix, rows: int) -> None:
         self.keys, self.limbs, self.matrix, self.rows = keys, limbs, matrix, rows
         self.exponent = 0
         self.words: Words | None = None
-        self._sums: Floats = np.zeros((limbs, keys, matrix.side_by_side.shape[1]))
+        shape = (limbs, keys, matrix.side_by_side.shape[1])
+        self._sums: Floats | None = np.zeros(shape) if 8 * math.prod(shape) <= KEPT_BYTES else None
         self._terms = 0
 
     def begin(self, exponent: int, rows: int) -> None:
@@ -85,28 +100,38 @@ class KeySums:
             self.flush()
         self.exponent = exponent
         self._terms += rows
+        if self.words is None and self._sums is None:
+            self.words = self._made()
+
+    def _made(self) -> Words:
+        top = top_for(self.exponent, self.matrix, self.rows)
+        return Words((self.keys, self.matrix.width), top, self.limbs + MARGIN)
 
     def add(self, block: Floats, rows: slice, first: int) -> None:
         """Add the keys from ``first`` on of limbs (rows, limbs, keys)."""
         count, limbs, size = block.shape
-        product = block.reshape(count, limbs * size).T @ self.matrix.side_by_side[rows]
-        here = self._sums[:, first : first + size]
-        np.add(here, product.reshape(limbs, size, -1), out=here)
+        here = slice(first, first + size)
+        product = (block.reshape(count, limbs * size).T @ self.matrix.side_by_side[rows]).reshape(limbs, size, -1)
+        if self._sums is not None:
+            np.add(self._sums[:, here], product, out=self._sums[:, here])
+            return
+        assert self.words is not None
+        shape = (limbs, size, self.matrix.slices.count, self.matrix.width)
+        words_of(product.reshape(shape), self.words, self.matrix, self.exponent, here)
 
     def flush(self) -> None:
         """Move what is summed to the exact words."""
         if self.words is None:
-            top = top_for(self.exponent, self.matrix, self.rows)
-            self.words = Words((self.keys, self.matrix.width), top, self.limbs + MARGIN)
-        if self._terms:
+            self.words = self._made()
+        if self._terms and self._sums is not None:
             shape = (self.limbs, self.keys, self.matrix.slices.count, self.matrix.width)
             words_of(self._sums.reshape(shape), self.words, self.matrix, self.exponent)
             self._sums.fill(0.0)
-            self._terms = 0
+        self._terms = 0
 
     def finished(self) -> Words:
         """The sums, when nothing more is added: the memory of what was not flushed is let go of."""
         self.flush()
-        self._sums = np.empty(0)
+        self._sums = None
         assert self.words is not None
         return self.words

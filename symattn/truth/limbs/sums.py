@@ -9,7 +9,7 @@ from symattn.truth.limbs.products import BITS, joined
 
 Integers = npt.NDArray[np.int64]
 CARRIED = 256
-"""Additions after which words are carried, so that none comes near 2^63: each adds less than 2^53 where products are summed."""
+"""Additions to a number after which words are carried, so that none comes near 2^63: each adds less than 2^54."""
 
 
 class Words:
@@ -38,15 +38,24 @@ class Words:
     def __init__(self, shape: tuple[int, ...], top: int, count: int) -> None:
         self.shape, self.top = shape, top
         self.words: Integers = np.zeros((count, *shape), dtype=np.int64)
-        self.added = 0
+        self._counts = np.zeros(shape[0] if shape else 1, dtype=np.int64)
+        self._before = 0
+
+    @property
+    def added(self) -> int:
+        """How often a number was added to, at most."""
+        return self._before + int(self._counts.max(initial=0))
 
     @property
     def unit(self) -> int:
         """Exponent of the unit of the last word."""
         return self.top - BITS * len(self.words)
 
-    def add(self, values: Integers, unit: int) -> None:
-        """Add ``values 2^unit`` for integers below 2^54 in absolute value; they are split where a word ends."""
+    def add(self, values: Integers, unit: int, here: slice = slice(None)) -> None:
+        """Add ``values 2^unit`` for integers below 2^54 in absolute value; they are split where a word ends.
+
+        ``here`` says to which part of the first axis.
+        """
         at = -(-(self.top - unit) // BITS) - 1
         while at < 1:
             self._rise()
@@ -55,15 +64,15 @@ class Words:
         last = len(self.words) - 1
         if at > last:
             values, at, shift = values >> min(BITS * (at - last) - shift, 63), last, 0
-        self.added += 1
-        if self.added % CARRIED == 0:
+        self._counts[here] += 1
+        if int(self._counts.max(initial=0)) >= CARRIED:
             self.digits()
         above = values >> (BITS - shift)
-        self.words[at - 1] += above
+        self.words[at - 1, here] += above
         above <<= BITS - shift
         np.subtract(values, above, out=above)
         above <<= shift
-        self.words[at] += above
+        self.words[at, here] += above
 
     def _rise(self) -> None:
         """Put a word before the first one."""
@@ -72,7 +81,8 @@ class Words:
 
     def digits(self) -> Integers:
         """The words, balanced: each but the first is at most 2^23 in absolute value."""
-        half = 1 << (BITS - 1)
+        half, self._before = 1 << (BITS - 1), self.added
+        self._counts[:] = 0
         for j in range(len(self.words) - 1, 0, -1):
             carry = (self.words[j] + half) >> BITS
             self.words[j] -= carry << BITS
@@ -95,7 +105,7 @@ class Words:
         """The sums of a part of the first axis, settled."""
         self.settle()
         found = Words((0,), self.top, 0)
-        found.words, found.added = self.words[:, here], self.added
+        found.words, found._before = self.words[:, here], self.added
         found.shape = found.words.shape[1:]
         return found
 

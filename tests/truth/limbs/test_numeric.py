@@ -110,3 +110,29 @@ def test_a_table_entry_that_is_wrong_is_seen():
         tables.Exponentials(found, 21, products.Multiplier(limbs, 8)).evaluate(words, out)
         exact = (-c * 5 / (flint.fmpz(1) << shift)).exp() / 2 * (flint.fmpz(1) << 192)
         assert float(abs(exact - products.to_integers(out)[0])) > tables.exponential_error(len(found), limbs)
+
+
+def test_words_take_any_sum_of_any_units():
+    """Exact sums against Python's integers: units apart, both signs, parts of the axis, so many that words have to be carried."""
+    from fractions import Fraction
+
+    from symattn.truth.limbs import sums
+
+    rng = RNG(5)
+    words = sums.Words((4, 2), 3, 6)
+    exact = np.zeros((4, 2), dtype=object)
+    for k in range(900):
+        unit = int(rng.integers(-100, 40))
+        here = slice(0, 1) if k % 2 else slice(None)
+        values = rng.integers(-(2**53), 2**53, (4, 2))[here]
+        words.add(values, unit, here)
+        exact[here] += np.vectorize(lambda v, u=unit: Fraction(int(v)) * Fraction(2) ** u, otypes=[object])(values)
+    got = np.array(words.integers(), dtype=object).reshape(4, 2)
+    unit = Fraction(2) ** words.unit
+    assert words.added == 900
+    assert all(abs(g * unit - e) <= words.added * unit for g, e in zip(got.ravel(), exact.ravel(), strict=True))
+    limbs = words.limbs()
+    top = Fraction(2) ** words.top
+    assert np.abs(limbs[0]).max() <= 0.5
+    back = [sum(Fraction(float(v)) for v in limbs[:, a, b]) * Fraction(2) ** words.top for a in range(4) for b in range(2)]
+    assert all(abs(g - e) <= words.added * unit for g, e in zip(back, exact.ravel(), strict=True)) and top > max(map(abs, back))
