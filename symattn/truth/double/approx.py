@@ -26,7 +26,7 @@ import numpy as np
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Coefficient: TypeAlias = "np.ndarray[Any, Any] | float"
 
-__all__ = ["FULL", "U", "UP", "Approx", "Array", "Coefficient", "add", "exactly", "is_zero", "multiply", "outward", "selected"]
+__all__ = ["FULL", "UP", "Approx", "Array", "Coefficient", "U", "add", "exactly", "is_zero", "multiply", "outward", "selected"]
 
 U = 2.0**-53
 """Unit roundoff of float64."""
@@ -299,7 +299,7 @@ def multiply(a: Approx, b: Approx) -> Approx:
     if not (is_zero(a.abs) and not a.weights) and not (is_zero(b.abs) and not b.weights):
         error = error + times(a.plain().error(large), b.plain().error(large))
     if not whole:
-        error = error + FLOOR * (size > 0)
+        error = error + (FLOOR if size.min() > SAFE else FLOOR * (np.greater(sa, 0) & np.greater(sb, 0)))
     value = np.multiply(a.value, b.value, out=into(a, b))
     if uncertain is not None:
         value = np.where(uncertain, np.nan, value)

@@ -12,7 +12,6 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from symattn.program import Program
@@ -27,7 +26,7 @@ from symattn.truth.double.statements import Statements
 
 __all__ = ["POINTS", "Run"]
 
-POINTS = 1 << 19
+POINTS = 1 << 20
 """Elements of the largest array of a block: a few such arrays at a time stay in the cache."""
 
 Numbers = dict[str, "Approx | Gathered"]
@@ -65,7 +64,7 @@ class Run:
         if plan is not None:
             return self.parted(plan, known, sizes)
         found: Numbers = {}
-        found.update(self.statements(program, known, self.given, sizes, {}, {}).run())
+        found.update(self.statements(program, known, self.given, sizes, _memo(program, tuple(sizes.items())), {}).run())
         return found
 
     def statements(
@@ -97,9 +96,7 @@ class Run:
             found |= self.cut(p.rest, found, sizes)
         return found
 
-    def block(
-        self, plan: Plan, piece: Piece, found: Numbers, gathered: Mapping[str, Gathered], scratch: dict[Any, Any]
-    ) -> None:
+    def block(self, plan: Plan, piece: Piece, found: Numbers, gathered: Mapping[str, Gathered], scratch: dict[Any, Any]) -> None:
         """One block: its tensors from slices, put where they belong or added to what there is."""
         known: Numbers = {}
         given = {}
@@ -115,7 +112,6 @@ class Run:
         for n in piece.wanted:
             gathered[n].put(made[n], piece.slices[n])
         statements.release()
-
 
     @staticmethod
     def shared(a: Approx | Gathered) -> Approx:
@@ -184,6 +180,12 @@ def widths_of(p: Partition, sizes: Mapping[sp.Symbol, int], points: int) -> dict
         found[a] = min(length[a], room)
         room = max(1, room // length[a])
     return found
+
+
+@lru_cache(maxsize=64)
+def _memo(program: Program, sizes: tuple[tuple[sp.Symbol, int], ...]) -> dict[Any, Any]:
+    """Where what is found of a program at some sizes is kept."""
+    return {}
 
 
 def _most(program: Program, sizes: Mapping[sp.Symbol, int]) -> int:

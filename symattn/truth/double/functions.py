@@ -16,7 +16,8 @@ import numpy as np
 import sympy as sp
 
 from symattn.readings.balls import precision
-from symattn.truth.double.approx import FLOOR, FULL, U, Approx, Array, add, checked, exactly, is_zero, multiply, outward, rows
+from symattn.truth.double import exponential
+from symattn.truth.double.approx import FLOOR, FULL, Approx, Array, U, add, checked, exactly, is_zero, multiply, outward, rows
 
 __all__ = ["NUMPY", "OWNED", "Library", "absolute", "exp", "extremum", "logarithm", "power", "reciprocal", "smooth", "step"]
 
@@ -42,7 +43,7 @@ class Library:
         Whether that is a theorem.
     """
 
-    functions: Mapping[str, Callable[[Array], Array]]
+    functions: Mapping[str, Callable[..., Array]]
     rel: Mapping[str, float]
     abs: Mapping[str, float]
     proven: bool
@@ -92,9 +93,9 @@ NUMPY = Library(
 """NumPy's functions; of sin and cos only ulps of 1 are assumed."""
 
 OWNED = Library(
-    {**{n: _by_balls(n) for n in ("exp", "log", "tanh", "sinh", "cosh", "sin", "cos", "atan", "erf")}},
-    {"": 2 * U},
-    {"": TINY},
+    {"exp": exponential.exp, **{n: _by_balls(n) for n in ("log", "tanh", "sinh", "cosh", "sin", "cos", "atan", "erf")}},
+    {"": 2 * U, "exp": exponential.RELATIVE},
+    {"": TINY, "exp": exponential.ABSOLUTE},
     True,
 )
 """Functions with a proof: :mod:`.exponential`, and balls, rounded."""
@@ -120,10 +121,10 @@ def exp(a: Approx, library: Library) -> Approx:
     rel, tiny = library.error("exp")
     grown = 0.0 if is_zero(d) else expm1_above(d)
     lost: Array | None = np.isinf(a.value) if a.special else None
-    made = library.functions["exp"](a.value) if not a.temporary or library.proven else np.exp(a.value, out=a.value)
+    made = library.functions["exp"](a.value, out=a.value if a.temporary else None)
     some = (grown + 1.0) * (tiny + FLOOR) if top > 690 or a.special else 0.0
     bound = np.asarray(rows(made)) if made.size > FULL and not a.special else None
-    out = Approx(made, (grown * (1 + 2 * rel) + 2 * rel), some, (), True, False, a.special, True, bound)
+    out = Approx(made, (grown + rel) * (1 + 2.0**-40), some, (), True, False, a.special, True, bound)
     return checked(out, lost)
 
 
@@ -162,7 +163,7 @@ def logarithm(a: Approx, library: Library) -> Approx:
     value = np.where(np.isposinf(a.value), np.inf, value) if a.special else value
     rel, tiny = library.error("log")
     special = not bool(np.isfinite(value).all())
-    return Approx(value, 2 * rel, outward(moved + tiny), (), False, False, special, True)
+    return Approx(value, rel * (1 + 2.0**-40), outward(moved + tiny), (), False, False, special, True)
 
 
 def power(a: Approx, p: sp.Rational, library: Library) -> Approx:
@@ -237,11 +238,11 @@ def smooth(name: str, a: Approx, library: Library) -> Approx:
         bound = None
     special = a.special or not bool(np.isfinite(np.max(np.abs(value), initial=0.0)))
     value = np.where(np.isfinite(a.value), value, np.nan) if a.special else value
-    return checked(Approx(value, 2 * rel, outward(moved + tiny), (), nonneg, False, special, True, bound))
+    return checked(Approx(value, rel * (1 + 2.0**-40), outward(moved + tiny), (), nonneg, False, special, True, bound))
 
 
 def _by_exp(name: str, a: Approx, library: Library) -> Approx:
-    """tanh and sigmoid by the exponential of a number that is not positive: ``u = e^-|x|``, ``1/(1 + u)`` or ``u/(1 + u)``."""
+    """Tanh and sigmoid by the exponential of a number that is not positive: ``u = e^-|x|``, ``1/(1 + u)`` or ``u/(1 + u)``."""
     small = np.abs(a.value) * (-2.0 if name == "tanh" else -1.0)
     one = exactly(1.0, a.value.ndim)
     u = exp(exactly(small), library).changed(temporary=False)
@@ -249,7 +250,13 @@ def _by_exp(name: str, a: Approx, library: Library) -> Approx:
     if name == "sigmoid":
         positive = below.changed(temporary=False)
         value = np.where(a.value < 0, (u.value * positive.value), positive.value)
-        made = Approx(value, np.max(u.rel) + np.max(positive.rel) * 2 + 2 * U, np.max(u.plain().abs) + np.max(positive.plain().abs), (), True)
+        made = Approx(
+            value,
+            np.max(u.rel) + np.max(positive.rel) * 2 + 2 * U,
+            np.max(u.plain().abs) + np.max(positive.plain().abs),
+            (),
+            True,
+        )
         slope = 0.25
     else:
         part = multiply(add(one, u, minus=True), below)

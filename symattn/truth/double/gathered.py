@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symattn.truth.double.approx import FULL, U, Approx, Array, multiply, outward, rows, times
+from symattn.truth.double.approx import FULL, UP, Approx, Array, U, multiply, outward, rows, times
 
 __all__ = ["Gathered", "as_approx"]
 
@@ -36,27 +36,33 @@ class Gathered:
         self.value: Array = np.full(tuple(shape), start)
         self.large = self.value.size > FULL
         self.error: Array = np.zeros((*shape[:-1], 1) if self.large and shape else tuple(shape))
+        self.reach = np.zeros_like(self.error)
         self.parts: list[tuple[tuple[slice, ...], Approx]] = []
         self.nonneg = self.whole = True
         self.special = reduce == "max"
 
+    # the running sum never exceeds the sum of sizes in ``reach``, so each addition errs by at most U times that
+
     def put(self, a: Approx, place: tuple[slice, ...]) -> None:
         """A part that a block gives, in the place where it belongs."""
         self.nonneg, self.whole, self.special = self.nonneg and a.nonneg, self.whole and a.whole, self.special or a.special
+        place = (..., *place)
         value = self.value[place]
         if self.reduce is None:
             value[...] = a.value
             self.parts.append((place, _light(a).changed(value=value)))
             return
-        where = (*place[:-1], slice(None)) if self.error.shape[-1:] == (1,) and place else place
+        where = (*place[:-1], slice(None)) if self.large else place
         error = self.error[where]
         if self.reduce == "sum":
             value += a.value
             if self.special:
                 value[~np.isfinite(value)] = np.nan
-            size = _size(value, self.large)
-            exact = a.exact and self.whole and not error.any() and bool(np.max(size, initial=0.0) <= 2.0**53)
-            error[...] = 0.0 if exact else outward(error + a.error(self.large) + times(2 * U, size))
+            reach = self.reach[where]
+            reach += a.size(self.large) * UP
+            exact = a.exact and self.whole and bool(reach.max() <= 2.0**53)
+            if not exact:
+                error[...] = outward(error + a.error(self.large) + times(2 * U, reach))
             self.whole = exact
             return
         before = Approx(value.copy(), 0.0, error)
@@ -88,17 +94,6 @@ class Gathered:
 def as_approx(a: Approx | Gathered) -> Approx:
     """A tensor for statements that read it."""
     return a.approx if isinstance(a, Gathered) else a
-
-
-def _size(v: Array, large: bool) -> Any:
-    """The largest finite size of the values: of the last axis where the tensor is large."""
-    if not large:
-        found = np.abs(v)
-    else:
-        found = np.maximum(v.max(axis=-1, keepdims=True), -v.min(axis=-1, keepdims=True))
-        if not np.isfinite(found.max()):
-            found = rows(np.where(np.isfinite(v), np.abs(v), 0.0))
-    return np.where(np.isfinite(found), found, 0.0)
 
 
 def _light(a: Approx) -> Approx:

@@ -16,12 +16,11 @@ or overflow are not used (norms below 2^-400 or above 2^400 are replaced by ``sq
 from __future__ import annotations
 
 import math
-
 from typing import Any
 
 import numpy as np
 
-from symattn.truth.double.approx import FULL, U, UP, Array
+from symattn.truth.double.approx import FULL, UP, Array, U
 
 __all__ = ["Matrix", "dot_bound", "gamma", "inflation"]
 

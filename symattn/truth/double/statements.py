@@ -17,7 +17,7 @@ from symattn.readings.contraction import Contraction, contraction, place, touche
 from symattn.readings.decisions import YES
 from symattn.readings.domain import Mask, solvable
 from symattn.readings.steps import Stepwise
-from symattn.truth.double.approx import FULL, Approx, Array, add, multiply, selected
+from symattn.truth.double.approx import Approx, Array, add, multiply, selected
 from symattn.truth.double.functions import Library
 from symattn.truth.double.norms import gamma, inflation
 from symattn.truth.double.sums import contracted, largest, product, summed
@@ -100,7 +100,12 @@ class Statements(Stepwise):
     def tensor(self, name: str) -> Approx:
         """A tensor. What is ``range_only`` is exact for the statements that are not: outputs do not depend on its value."""
         a = self.known[name]
-        if (self.now is not None and self.now.range_only) or name not in self.program or not self.program[name].range_only or a.exact:
+        if (
+            (self.now is not None and self.now.range_only)
+            or name not in self.program
+            or not self.program[name].range_only
+            or a.exact
+        ):
             return a
         if name not in self.settled:
             self.settled[name] = Approx(a.value, special=a.special, nonneg=a.nonneg)
@@ -174,7 +179,9 @@ class Statements(Stepwise):
         s = self.now
         if s is None or name not in self.leaving or name not in self.owned or not self.known[name].large:
             return False
-        if not self._found(f"once {name}", s, lambda: s.expr.count(lambda e: isinstance(e, sp.Indexed) and name_of(e) == name) == 1):
+        if not self._found(
+            f"once {name}", s, lambda: s.expr.count(lambda e: isinstance(e, sp.Indexed) and name_of(e) == name) == 1
+        ):
             return False
         value = self.known[name].value
         held = [a.value for n, a in self.known.items() if n != name]
@@ -206,6 +213,7 @@ class Statements(Stepwise):
             a = a.changed(value=np.ascontiguousarray(np.broadcast_to(a.value, shape)))
         if a.large:
             a.size()
+            return a.changed(temporary=False, norms={})
         return a.changed(temporary=False)
 
     def evaluated(self, s: Statement) -> Approx:
@@ -351,7 +359,9 @@ class Statements(Stepwise):
             k = len(c.batch)
             order = (*range(k), *range(k + len(c.column), bad[1].ndim), *range(k, k + len(c.column)))
             hit = touched(c, placed, self.size, bad[0], bad[1].transpose(order))[1]
-            left, right = (a.changed(value=np.where(b, 0.0, a.value), special=False) for a, b in zip((left, right), bad, strict=True))
+            left, right = (
+                a.changed(value=np.where(b, 0.0, a.value), special=False) for a, b in zip((left, right), bad, strict=True)
+            )
         a = _merged(left, self.shape(la), (len(c.batch), len(c.row)), (z, r, x))
         b = _merged(right, self.shape(ra), (len(c.batch), len(c.column)), (z, q, x))
         out = contracted(a, b, self.buffer((z, r, q)))
@@ -487,5 +497,3 @@ def _split(v: Array, whole: tuple[int, int, int], shape: Sequence[int], parts: t
         group = shape[ends[k] : ends[k + 1]]
         out += group if v.shape[k] == whole[k] and math.prod(group) == whole[k] else [1] * len(group)
     return v.reshape(out)
-
-

@@ -170,9 +170,7 @@ def contracted(a: Approx, b: Approx, out: Array | None = None) -> Approx:
     error: Any = 0.0 if whole else count * FLOOR
     weights: list[tuple[Coefficient, Approx]] = []
     for p in [] if whole and a.exact and b.exact else found:
-        if z * r * q <= FULL:
-            error = error + p[0] * p[1]
-        elif p[1].shape[2] == 1:
+        if z * r * q <= FULL or p[1].shape[2] == 1:
             error = error + p[0] * p[1]
         else:
             weights.append((np.maximum(p[0] * UP, LEAST), Approx(p[1])))

@@ -16,7 +16,7 @@ from symattn.readings.balls import parts, precision
 from symattn.readings.code import constant
 from symattn.readings.subscripts import Subscripts, loose_symbols
 from symattn.truth.double import functions as fn
-from symattn.truth.double.approx import FULL, U, Approx, Array, add, exactly, multiply, rows
+from symattn.truth.double.approx import FULL, Approx, Array, U, add, exactly, multiply, rows
 from symattn.truth.double.functions import Library
 
 __all__ = ["Known", "Terms"]
@@ -296,7 +296,11 @@ class Terms:
                 out = a
                 continue
             value = np.where(yes, a.value, np.where(no, out.value, np.nan))
-            error = np.where(yes, a.error(False) if not a.large else rows(a.error(True)), out.error(False) if not out.large else out.error(True))
+            error = np.where(
+                yes,
+                a.error(False) if not a.large else rows(a.error(True)),
+                out.error(False) if not out.large else out.error(True),
+            )
             special = not bool(np.isfinite(value).all())
             whole = a.whole and (out.whole or bool(yes.all())) and not special
             nonneg = a.nonneg and (out.nonneg or bool(yes.all()))
@@ -352,5 +356,3 @@ def _negated(t: sp.Expr) -> sp.Expr:
 def _power_of_two(q: sp.Rational) -> bool:
     n = int(q.p) if q.q == 1 else int(q.q) if q.p == 1 else 0
     return n > 1 and n & (n - 1) == 0
-
-
