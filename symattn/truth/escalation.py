@@ -249,7 +249,7 @@ def _round(job: Job, plan: Plan, tensors: dict[str, _Tensor], steps: list[Step])
     failed: UndecidedError | None = None
     for part in parts_of(job.program, job.sizes, {n: t.open for n, t in tensors.items()}):
         try:
-            taken = take(_job_of(_unsaved(job), part), others)
+            taken = take(_job_of(_unsaved(job) if part.positions else job, part), others)
         except UndecidedError as error:
             failed = error
             continue
@@ -285,7 +285,7 @@ def _picked(at: Positions, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _unsaved(job: Job) -> Job:
-    """A job whose checkpoint is that of the first evaluation, and of no other."""
+    """A job without a checkpoint: a few rows are found faster than they are saved."""
     return replace(job, work=None if job.work is None else replace(job.work, checkpoint=None))
 
 
