@@ -18,7 +18,7 @@ from symattn.audit.evaluate import MODES
 from symattn.audit.exactness import decimal
 from symattn.audit.findings import Finding
 from symattn.audit.language_nodes import Apply, Name, Node, is_literal, key, numbers
-from symattn.audit.page import (
+from symattn.audit.said import (
     Entry, Evaluated, Literal, Page, Result, evaluated, literal_spread, literal_value, literals,
 )  # fmt: skip
 from symattn.audit.printed import ROUNDED, WITHIN, Printed, Verdict, verdict

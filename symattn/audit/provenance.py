@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from symattn.audit.language_nodes import Apply, Array, Name, Node, Number, is_literal, key
-from symattn.audit.page import Entry, Literal, Page, Result, literals
+from symattn.audit.said import Entry, Literal, Page, Result, literals
 from symattn.audit.printed import Printed
 from symattn.audit.reals import same
 

@@ -9,7 +9,7 @@ from symattn.audit.evaluate import Budget
 from symattn.audit.findings import Audit, Finding, Unread
 from symattn.audit.language_nodes import Node, is_literal, key
 from symattn.audit.links import Mark, Outcome, Run
-from symattn.audit.page import Entry, Page
+from symattn.audit.said import Entry, Page
 from symattn.audit.repair import repaired
 from symattn.audit.statements import Chain, Unreadable, statements
 from symattn.errors import LimitError, SymattnError

@@ -16,7 +16,7 @@ from symattn.audit.arrays import flat
 from symattn.audit.findings import Finding
 from symattn.audit.language_nodes import Node, is_literal
 from symattn.audit.links import Mark, Outcome, Run, with_number
-from symattn.audit.page import Evaluated, Literal, Page, evaluated, literals
+from symattn.audit.said import Evaluated, Literal, Page, evaluated, literals
 from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import one_digit, origins, signed
 from symattn.audit.reals import bounds
