@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import sympy as sp
 
-from symattn.audit.claimsfile import Claim, ClaimsFile, Example
-from symattn.audit.findings import Audit, Finding, Unread
+from symattn.audit.claimsfile import Claim, Example
+from symattn.audit.findings import Finding, Unread
 from symattn.audit.printed import ROUNDED, Printed, Verdict, verdict
 from symattn.audit.ranges import Box
 from symattn.audit.values import Values, target
@@ -30,34 +30,25 @@ class Checked:
     base: str
     index: tuple[int | None, ...]
     findings: list[Finding]
+    prefix: str = ""
+    """Before the names of an example's numbers: ``ex1.``."""
 
 
-def audit(page: ClaimsFile, *, digits: int = 40) -> Audit:
-    r"""Audit a claims file.
+def check(example: Example, *, digits: int = 40) -> tuple[list[Checked], list[Unread]]:
+    r"""The claims of one example with their findings, and the claims that cannot be judged, with the reason.
 
     Parameters
     ----------
-    page
-        As :func:`symattn.audit.claimsfile.load` gives it.
+    example
+        A computation of a page.
     digits
         Significant digits of the exact values.
 
     >>> from symattn.audit.claimsfile import parse
     >>> page = parse(b'[inputs]\nscaled = ["0", "1"]\n[claims]\nweights = ["0.27", "0.75"]', "demo")
-    >>> [(f.name, f.label) for f in audit(page).findings]
+    >>> [(f.name, f.label) for c in check(page.examples[0])[0] for f in c.findings]
     [('weights[0]', 'rounded'), ('weights[1]', 'wrong')]
     """
-    findings: list[Finding] = []
-    unread: list[Unread] = []
-    for example in page.examples:
-        found, open_ = check(example, digits=digits)
-        findings += found
-        unread += open_
-    return Audit(page.title, tuple(findings), tuple(unread), source=page.source)
-
-
-def check(example: Example, *, digits: int = 40) -> tuple[list[Finding], list[Unread]]:
-    """The findings of one example, and the claims that cannot be judged, with the reason."""
     values = Values(example)
     done: list[Checked] = []
     unread: list[Unread] = []
@@ -66,7 +57,7 @@ def check(example: Example, *, digits: int = 40) -> tuple[list[Finding], list[Un
             done.append(_check(claim, values, done, digits, example.name))
         except SymattnError as why:
             unread.append(Unread(_full(example.name, claim.name), str(why), f"claims.{claim.name}"))
-    return [f for c in done for f in c.findings], unread
+    return done, unread
 
 
 def _full(example: str, name: str) -> str:
@@ -96,7 +87,7 @@ def _check(claim: Claim, values: Values, done: list[Checked], digits: int, examp
             name, _full(example, claim.name), claim.of, start, after, tuple(_full(example, c.claim.name) for c in used)
         )
         findings.append(replace(found, carried=_carried(found, used)) if found.carries else found)
-    return Checked(claim, base, index, findings)
+    return Checked(claim, base, index, findings, _full(example, ""))
 
 
 class Chain:

@@ -1,231 +1,42 @@
-"""What a page has said so far: values of its names, vectors that it printed, and how the next formula may read them.
-
-Everything that a page prints has up to three values: *start*, the exact one that follows from the inputs on; *printed*, the digits as
-they stand; and *spread*, the interval that the digits were rounded from. A formula that uses a printed intermediate is evaluated with
-each of them.
-"""
+"""A claims file, audited: every number judged, what printed numbers show by themselves, and conventions that a page left out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from fractions import Fraction
-
-from symattn.audit import arrays
-from symattn.audit.arrays import Value
-from symattn.audit.evaluate import Budget, Evaluator
-from symattn.audit.formula import look_up, name_key
-from symattn.audit.language_nodes import Apply, Array, Gap, Node, Number, key
-from symattn.audit.printed import Printed
-from symattn.audit.reals import Real, interval, same
-from symattn.errors import ShapeError, SymattnError, UnknownNameError
-
-START, PRINTED, SPREAD = "start", "printed", "spread"
+from symattn.audit import conventions, structure
+from symattn.audit.checking import check
+from symattn.audit.claimsfile import ClaimsFile
+from symattn.audit.findings import Alternative, Audit, Finding, Remark, Unread
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A printed number with its sign."""
+def audit(page: ClaimsFile, *, digits: int = 40) -> Audit:
+    r"""Audit a claims file.
 
-    node: Number
-    negated: bool
+    Parameters
+    ----------
+    page
+        As :func:`symattn.audit.claimsfile.load` or ``parse`` gives it.
+    digits
+        Significant digits of the exact values.
 
-    @property
-    def text(self) -> str:
-        """As it is printed, with what follows it."""
-        return ("-" if self.negated else "") + self.node.text + "%" * self.node.percent + "…" * self.node.cut
+    Returns
+    -------
+    Audit
+        A finding for every printed number in the order of the page, the first failing step, and what could not be read.
 
-    def printed(self, about: bool = False) -> Printed:
-        """The number with what it claims; ``about`` where it stands after ``≈``."""
-        return Printed(("≈ " if about else "") + self.text)
-
-    @property
-    def is_decimal(self) -> bool:
-        """Whether it was printed with decimals, so that it may be a rounded value."""
-        return "." in self.node.text or "e" in self.node.text.lower()
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """What a page said of one quantity; ``start`` is None where it does not follow from anything on the page."""
-
-    start: Value | None
-    printed: Value
-    spread: Value
-    marks: tuple[str, ...] = ()
-    """Names of the numbers by which it is printed."""
-    pending: Node | None = None
-    """The formula that defines it, where nothing gives its value yet."""
-
-    def at(self, mode: str) -> Value | None:
-        """The value of one mode."""
-        return {START: self.start, PRINTED: self.printed, SPREAD: self.spread}[mode]
-
-    def element(self, k: int, mark: str | None = None) -> Entry:
-        """One of its numbers, in order."""
-        values = [None if v is None else arrays.flat(v)[k] for v in (self.start, self.printed, self.spread)]
-        own = (mark,) if mark else self.marks[k : k + 1]
-        return Entry(values[0], values[1], values[2], own)
-
-    @property
-    def is_rounded(self) -> bool:
-        """Whether the printed digits are not the exact value."""
-        if self.start is None:
-            return True
-        pairs = zip(arrays.flat(self.start), arrays.flat(self.printed), strict=True)
-        return not all(same(a, b) for a, b in pairs)
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """Numbers that a page printed as the value of something: their texts in order, and what they are."""
-
-    texts: tuple[str, ...]
-    entry: Entry
-    key: str
-
-
-@dataclass
-class Page:
-    """The state of a page while it is read from top to bottom."""
-
-    budget: Budget = field(default_factory=Budget)
-    names: dict[str, Entry] = field(default_factory=dict)
-    formulas: dict[str, Entry] = field(default_factory=dict)
-    results: list[Result] = field(default_factory=list)
-    scalars: list[Result] = field(default_factory=list)
-    """The single numbers among the results, of the chains right before."""
-    inputs: list[tuple[str, ...]] = field(default_factory=list)
-    """Numbers that the page gives, as printed: of each vector or matrix that is no result."""
-
-    def define(self, node: Node, entry: Entry) -> None:
-        """Keep the value of a name, or of a formula that stands for one."""
-        name = getattr(node, "text", None)
-        if name is not None and not isinstance(node, Number):
-            index = getattr(node, "index", ())
-            self.names[name_key(f"{name}_{','.join(map(str, index))}" if index else name)] = entry
-        else:
-            self.formulas[key(node)] = entry
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """The values of a formula, and the printed intermediates that they use."""
-
-    start: Value | None
-    printed: Value
-    spread: Value
-    used: tuple[Entry, ...] = ()
-    ambiguous: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the value."""
-        return arrays.shape(self.printed)
-
-
-class Reading:
-    """What numbers and names stand for in one mode; ``places`` says it of single numbers, by where they stand."""
-
-    def __init__(self, page: Page, mode: str, places: dict[int, Entry]) -> None:
-        self.page, self.mode, self.places = page, mode, places
-        self.used: list[Entry] = []
-
-    def number(self, node: Number, negated: bool) -> Real:
-        """The digits, or in other modes what they were rounded from."""
-        entry = self.places.get(node.start)
-        if entry is None:
-            value: Real = Printed(node.text + "%" * node.percent).value
-            return -value if negated else value  # type: ignore[operator]  # a fraction
-        value = self._of(entry, "a number")
-        return value
-
-    def name(self, text: str, index: tuple[int, ...]) -> Value | None:
-        """The value that the page gave a name."""
-        found = {k: e for k, e in self.page.names.items() if e.pending is None}
-        whole = name_key(f"{text}_{','.join(map(str, index))}") if index else name_key(text)
-        if whole in found:
-            return self._of(found[whole], f"`{text}`")
-        if index and name_key(text) in found:
-            value = self._of(found[name_key(text)], f"`{text}`")
-            return look_up({name_key(text): value}, text, index)
-        return None
-
-    def formula(self, node: Node) -> Value | None:
-        """The value that the page gave a formula which has none by itself."""
-        if isinstance(node, Array):
-            return None
-        entry = self.page.formulas.get(key(node))
-        return None if entry is None or entry.pending is not None else self._of(entry, "a formula")
-
-    def _of(self, entry: Entry, what: str) -> Value:
-        if entry.is_rounded:
-            self.used.append(entry)
-        value = entry.at(self.mode)
-        if value is None:
-            raise UnknownNameError(f"the exact value of {what} does not follow from the page")
-        return value
-
-
-def evaluated(page: Page, node: Node, places: dict[int, Entry], mode: str = "dot") -> Evaluated:
-    """The values of a formula on a page.
-
-    Raises
-    ------
-    SymattnError
-        When it has none.
+    >>> from symattn.audit.claimsfile import parse
+    >>> page = parse(b'[inputs]\nscores = ["0", "4"]\nd_k = "4"\n[claims]\nweights = ["0.27", "0.73"]', "demo")
+    >>> found = audit(page)
+    >>> [f.label for f in found.findings], found.first, [a.title for a in found.alternatives]
+    (['wrong', 'wrong'], 'weights[0]', ['a scale of 1/d'])
     """
-    reading = Reading(page, PRINTED, places)
-    evaluator = Evaluator(reading, page.budget, mode)
-    printed = evaluator.value(node)
-    used = tuple(dict.fromkeys(reading.used))
-    if not used:
-        return Evaluated(printed, printed, printed, (), evaluator.ambiguous)
-    start: Value | None = None
-    try:
-        start = Evaluator(Reading(page, START, places), page.budget, mode).value(node)
-    except SymattnError:
-        start = None
-    try:
-        spread = Evaluator(Reading(page, SPREAD, places), page.budget, mode).value(node)
-    except SymattnError:
-        spread = printed
-    return Evaluated(start, printed, spread, used, evaluator.ambiguous)
-
-
-def literals(node: Node) -> list[Literal | None]:
-    """The printed numbers of a literal in order; None for an ellipsis."""
-    if isinstance(node, Number):
-        return [Literal(node, False)]
-    if isinstance(node, Gap):
-        return [None]
-    if isinstance(node, Apply):  # a sign
-        inner = node.args[0]
-        assert isinstance(inner, Number)
-        return [Literal(inner, True)]
-    return [x for part in getattr(node, "items", ()) for x in literals(part)]
-
-
-def literal_value(node: Node) -> Value:
-    """The digits of a literal as numbers.
-
-    Raises
-    ------
-    ShapeError
-        When an ellipsis leaves elements out, or rows differ in length.
-    """
-    if isinstance(node, Array):
-        if any(isinstance(x, Gap) for x in node.items):
-            raise ShapeError("an ellipsis leaves elements out")
-        return arrays.stacked([literal_value(x) for x in node.items])
-    found = literals(node)[0]
-    assert found is not None
-    return Fraction(found.printed().value)
-
-
-def literal_spread(node: Node) -> Value:
-    """The intervals of a literal whose decimals are rounded."""
-    if isinstance(node, Array):
-        return arrays.stacked([literal_spread(x) for x in node.items])
-    found = literals(node)[0]
-    assert found is not None
-    return interval(*found.printed().interval())
+    findings: list[Finding] = []
+    unread: list[Unread] = []
+    remarks: list[Remark] = []
+    alternatives: list[Alternative] = []
+    for example in page.examples:
+        done, open_ = check(example, digits=digits)
+        findings += [f for c in done for f in c.findings]
+        unread += open_
+        remarks += structure.remarks(example, done)
+        alternatives += conventions.search(example, done)
+    return Audit(page.title, tuple(findings), tuple(unread), tuple(remarks), tuple(alternatives), page.source)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from symattn.audit.checking import audit
+from symattn.audit.page import audit
 from symattn.audit.claimsfile import load
 
 DATA = Path(__file__).parent / "data"
