@@ -130,8 +130,8 @@ def product(a: Approx, shape: Sequence[int], count: int) -> Approx:
     v, rel, error = flat(a.value), flat(a.rel), flat(a.abs)
     out: Approx | None = None
     for k in range(v.shape[-1]):
-        parts = [c if np.ndim(c) == 0 else c[..., k] for c in (rel, error)]
-        x = Approx(v[..., k], *parts, (), a.nonneg, a.whole, a.special)
+        r, e = (c if np.ndim(c) == 0 else c[..., k] for c in (rel, error))
+        x = Approx(v[..., k], r, e, (), a.nonneg, a.whole, a.special)
         out = x if out is None else multiply(out, x)
     assert out is not None
     return out
@@ -164,7 +164,7 @@ def contracted(a: Approx, b: Approx, out: Array | None = None) -> Approx:
         found.append(_turned(dot_bound(b.rel, right, left, count)))
     for x, m, other in ((a, left, high), (b, right, left)):
         for c, w in _terms(x):
-            of = None if w is None else m if w.value is x.value else Matrix(w.value, w.nonneg, small=m.small)
+            of = None if w is None else m if w.value is x.value else Matrix(_spread(w.value, x.value), w.nonneg, small=m.small)
             pair = dot_bound(c, of, other, count)
             found.append((pair[0] * grown, pair[1]) if x is a else _turned(pair))
     error: Any = 0.0 if whole else count * FLOOR
@@ -176,6 +176,11 @@ def contracted(a: Approx, b: Approx, out: Array | None = None) -> Approx:
             weights.append((np.maximum(p[0] * UP, LEAST), Approx(p[1])))
     made = Approx(value, 0.0, outward(error), joined(weights), a.nonneg and b.nonneg, whole, False, True, size)
     return checked(fewer(made))
+
+
+def _spread(w: Array, v: Array) -> Array:
+    """A weight at every element of a value: its norms are those of a whole row."""
+    return w if w.shape == v.shape else np.broadcast_to(w, v.shape)
 
 
 def _turned(pair: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -315,3 +315,17 @@ def test_a_planted_lost_part_shows(monkeypatch):
     )
     found = truth(program, given, decide="float32")
     assert not found.decided and found["O"].status[1, 2, 0] == "undecided"
+
+
+def test_a_gradient_of_more_elements_than_a_coefficient_each():
+    """Bounds of float64 that are kept by rows and columns: every element lies within, and few rows go on."""
+    program = with_gradient(Definition().program())
+    r = np.random.default_rng(0)
+    shapes = {"Q": (100, 8), "K": (100, 8), "V": (100, 4), "dO": (100, 4), "dL": (100,)}
+    given = {k: r.normal(size=s).astype(np.float32) for k, s in shapes.items()}
+    found, strong = truth(program, given, decide="float32"), truth(program, given, bits=160, tier="balls")
+    assert found.decided and found.steps[0].tier == "double" and found.steps[0].left < 0.05 * found.steps[0].asked
+    for name in program.outputs:
+        mids, rads = found[name].values.approx()
+        exact = strong[name].float()
+        assert (np.abs(mids - exact) <= rads + np.abs(exact) * 2.0**-52).all()
