@@ -17,12 +17,14 @@ from symattn.audit.arrays import Value, flat, shape
 from symattn.audit.evaluate import MODES
 from symattn.audit.exactness import decimal
 from symattn.audit.findings import Finding
-from symattn.audit.language_nodes import Apply, Name, Node, is_literal, key, numbers
+from symattn.audit.formula import name_key
+from symattn.audit.language_nodes import Apply, Array, Name, Node, Number, is_literal, key, numbers
+from symattn.audit.language_text import plain_text
 from symattn.audit.said import (
     Entry, Evaluated, Literal, Page, Result, evaluated, literal_spread, literal_value, literals,
 )  # fmt: skip
-from symattn.audit.printed import ROUNDED, WITHIN, Printed, Verdict, verdict
-from symattn.audit.provenance import Origins, origins
+from symattn.audit.printed import Printed, Verdict, verdict
+from symattn.audit.provenance import Origins, origins, signed
 from symattn.audit.reals import Real, bounds, same, subtract, to_sympy
 from symattn.audit.statements import Chain, Side
 from symattn.errors import ShapeError, SymattnError
@@ -118,8 +120,6 @@ class Run:
 
     def _is_redefined(self, node: Name) -> bool:
         """Whether a bare name on the left is (re)defined here: it is not where a formula on the page gave it a value that no number shows."""
-        from symattn.audit.formula import name_key
-
         text = f"{node.text}_{','.join(map(str, node.index))}" if node.index else node.text
         entry = self.page.names.get(name_key(text))
         if entry is None:
@@ -318,12 +318,12 @@ class Run:
         return name
 
     def _label(self) -> str:
-        """What the chain is about: its first side as it is written."""
+        """What the chain is about: its first side."""
         first = self.chain.sides[0]
-        return _cut(self.article.source[first.start : first.end])
+        return said_of(self.article, first)
 
     def _source(self, node: Node) -> str:
-        return _cut(self.article.source[node.start : node.end]) if node.end > node.start else key(node)
+        return cut(plain_text(node))
 
     # a side that is a formula
 
@@ -444,8 +444,6 @@ def _shaped_like(node: Node, value: Value) -> Value:
 
 
 def _decimals(node: Node) -> list[Literal]:
-    from symattn.audit.provenance import signed
-
     return [x for x in signed(node) if x.is_decimal]
 
 
@@ -482,8 +480,15 @@ def _digits(x: Real) -> str:
     return str(value) if isinstance(value, Fraction) and value.denominator == 1 else decimal(value, 12)
 
 
-def _cut(text: str) -> str:
-    text = " ".join(text.replace("&", " ").split()).strip("$ ")
+def said_of(article: Article, side: Side) -> str:
+    """A side in a short text: its formula, or as it is written where that was not read."""
+    if side.node is not None:
+        return cut(plain_text(side.node))
+    return cut(" ".join(article.source[side.start : side.end].replace("&", " ").split()).strip("$ "))
+
+
+def cut(text: str) -> str:
+    """The beginning of a long text."""
     return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…"
 
 
@@ -504,8 +509,6 @@ def with_number(chain: Chain, start: int, text: str) -> Chain:
 
 
 def _changed(node: Node, start: int, text: str) -> Node:
-    from symattn.audit.language_nodes import Array, Number
-
     if isinstance(node, Number):
         return replace(node, text=text) if node.start == start else node
     if isinstance(node, Array) and node.start <= start < node.end:
@@ -513,6 +516,3 @@ def _changed(node: Node, start: int, text: str) -> Node:
     if isinstance(node, Apply) and node.start <= start < node.end:
         return replace(node, args=tuple(_changed(x, start, text) for x in node.args))
     return node
-
-
-STATUSES_OF_DOUBT = (WITHIN, ROUNDED)

@@ -15,7 +15,7 @@ from symattn.audit.article import Article
 from symattn.audit.arrays import flat
 from symattn.audit.findings import Finding
 from symattn.audit.language_nodes import Node, is_literal
-from symattn.audit.links import Mark, Outcome, Run, with_number
+from symattn.audit.links import Mark, Outcome, Run, said_of, with_number
 from symattn.audit.said import Evaluated, Literal, Page, evaluated, literals
 from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import one_digit, origins, signed
@@ -216,8 +216,7 @@ def _moved(article: Article, chain: Chain, x: Literal, text: str, right: Outcome
     v = verdict(p, Printed(sign + text).value, digits=digits)
     line = article.line(x.node.start)
     name = f"{line}:{article.column(x.node.start)}"
-    first = chain.sides[0]
-    label = " ".join(article.source[first.start : first.end].split())[:70]
+    label = said_of(article, chain.sides[0])
     finding = Finding(name, label, f"the rest of the equation holds with {sign}{text} here", v, place=str(line))
     mark = Mark(x.node.start, x.node.end, finding)
     return replace(right, marks=[*(m for m in right.marks if m.start != x.node.start), mark])

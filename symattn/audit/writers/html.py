@@ -118,7 +118,7 @@ def _wrong_table(audit: Audit, digits: int) -> str:
         return ""
     body = "".join(_row(audit, f, digits) for f in rows)
     heads = "".join(f"<th>{h}</th>" for h in ("place", "of", "printed", "right", "exact", "off by (units)", "verdict"))
-    return f"<section><h2>Numbers that are not right</h2><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></section>"
+    return f"<section><h2>Numbers that are not right</h2><table class=numbers><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></section>"
 
 
 def _row(audit: Audit, f: Finding, digits: int) -> str:

@@ -1,0 +1,61 @@
+"""Formulas as short plain text, for reports: what a page says, without its typesetting."""
+
+from __future__ import annotations
+
+from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number
+
+_SIGNS = {"times": " × ", "dot": " · ", "star": " * ", "hadamard": " ⊙ ", "matmul": " @ ", "juxtaposed": " ", "divide": " / "}
+_TIGHT = frozenset({"sum", "neg", "divide", *_SIGNS})
+
+
+def plain_text(node: Node) -> str:
+    r"""The formula in a line.
+
+    >>> from symattn.audit.language import parse
+    >>> plain_text(parse(r"\text{softmax}\left(\frac{QK^T}{\sqrt{d_k}}\right)V - 2"))
+    'softmax(Q Kᵀ / √d_k) V - 2'
+    """
+    if isinstance(node, Number):
+        return node.text + "%" * node.percent + "…" * node.cut
+    if isinstance(node, Name):
+        return node.text + ("_" + ",".join(map(str, node.index)) if node.index else "")
+    if isinstance(node, Gap):
+        return "…"
+    if isinstance(node, Array):
+        return "[" + ", ".join(map(plain_text, node.items)) + "]"
+    return _apply(node)
+
+
+def _apply(node: Apply) -> str:
+    op, parts = node.op, [plain_text(a) for a in node.args]
+    if op == "sum":
+        text = parts[0]
+        for a, p in zip(node.args[1:], parts[1:], strict=True):
+            negative = isinstance(a, Apply) and a.op == "neg"
+            text += f" - {p[1:]}" if negative else f" + {p}"
+        return text
+    if op == "neg":
+        return f"-{_held(node.args[0], parts[0])}"
+    if op == "group":
+        return f"({parts[0]})"
+    if op in _SIGNS:
+        return _held(node.args[0], parts[0]) + _SIGNS[op] + _held(node.args[1], parts[1], right=op == "divide")
+    if op == "transpose":
+        return f"{_held(node.args[0], parts[0], right=True)}ᵀ"
+    if op == "power":
+        return f"{_held(node.args[0], parts[0], right=True)}^{_held(node.args[1], parts[1], right=True)}"
+    if op == "call:sqrt":
+        return f"√{parts[0]}" if isinstance(node.args[0], (Number, Name)) else f"√({parts[0]})"
+    if op == "call:abs":
+        return f"|{parts[0]}|"
+    if op == "index":
+        return f"{_held(node.args[0], parts[0], right=True)}_{','.join(parts[1:])}"
+    if op == "bigsum":
+        return f"∑ {parts[0]}"
+    return f"{op.partition(':')[2] or op}({', '.join(parts)})"
+
+
+def _held(node: Node, text: str, right: bool = False) -> str:
+    """A part with brackets where it would read wrong without."""
+    low = isinstance(node, Apply) and (node.op == "sum" or (right and node.op in _TIGHT))
+    return f"({text})" if low else text
