@@ -10,8 +10,9 @@ are there anyway: an error that is proportional to the weights of a softmax stay
 
 **Rounding of the bound itself.** A coefficient is made of at most 64 additions, products, quotients, roots and maxima of numbers
 that are not negative; each errs by at most U relative, or by 2^-1074 where it underflows. Multiplying the result by
-``UP = 1 + 2^-45 >= (1 - U)^-66`` covers the first. For the second, ``abs`` is 0 or at least ``FLOOR = 2^-1060``, which every
-product of a coefficient and a size that are there gets (:func:`times`), ``c_k`` is at least 2^-900 and ``rel`` 0 or at least U / 2.
+``UP = 1 + 2^-45 >= (1 - U)^-66`` covers the first. For the second, ``abs`` is 0 or at least ``FLOOR = 2^-1060``, which
+every product of a coefficient and a size that are there gets (:func:`times`), ``c_k`` is at least 2^-900 and ``rel`` 0 or at
+least U / 2.
 Functions that sum more terms say so where they do (:mod:`.norms`).
 """
 
@@ -279,7 +280,7 @@ def multiply(a: Approx, b: Approx) -> Approx:
     uncertain = _uncertain(a, b) if special else None
     free = whole or _power_of_two(a) or _power_of_two(b)
     rel: Any = a.rel + b.rel + a.rel * b.rel + (0.0 if free else U)
-    rel = rel if isinstance(rel, float) else (rows(rel) if large else rel) * UP
+    rel = (rows(rel) if large else rel) * UP
     error: Any = 0.0
     weights: list[tuple[Coefficient, Approx]] = []
     for x, y, sy in ((a, b, sb), (b, a, sa)):

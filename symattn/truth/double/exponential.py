@@ -5,23 +5,24 @@ Let ``h = 2^-12``. Every x between :data:`LOWEST` and :data:`HIGHEST` is split i
 
     e^x = e^a e^b ~ E + E p,    E = table(e^a),    p = b (1 + b (c2 + b c3)),    c2 ~ 1/2 + h^2/24,  c3 ~ 1/6.
 
-**The reduction is exact.** The numbers of ``[2^41, 2^42)``, where ``x + M`` lies, are the multiples of ``2^-11``, so rounding ``x + M``
-rounds x to one of these, ``|x - a| <= h``, and ``(x + M) - M`` is exact by Sterbenz. ``b = x - a`` is a multiple of the last place
-of x, or of ``2^-11`` where that is finer; where ``|x| >= h`` it is at most ``|x|``, so it has no more bits than x; where ``|x| < h``,
-``a = 0`` and ``b = x``. Hence there is no constant ln 2 to split, and the table is indexed by the last bits of ``x + M``.
+**The reduction is exact.** The numbers of ``[2^41, 2^42)``, where ``x + M`` lies, are the multiples of ``2^-11``, so rounding
+``x + M`` rounds x to one of these, ``|x - a| <= h``, and ``(x + M) - M`` is exact by Sterbenz. ``b = x - a`` is a multiple of
+the last place of x, or of ``2^-11`` where that is finer; where ``|x| >= h`` it is at most ``|x|``, so it has no more bits than x;
+where ``|x| < h``, ``a = 0`` and ``b = x``. Hence there is no constant ln 2 to split, and the table is indexed by the last bits of
+``x + M``.
 
-**Remainder.** ``e^b - (1 + b + b^2 (1/2 + h^2/24) + b^3/6) = (b^4 - h^2 b^2)/24 + r`` with ``|r| <= |b|^5/120 e^h``. On ``[-h, h]`` the
-first term is at most ``h^4/96 < 2^-54.58`` in absolute value, r below 2^-66; relative to ``e^b >= 1 - h``: less than ``0.34 U``
-(``U = 2^-53``).
+**Remainder.** ``e^b - (1 + b + b^2 (1/2 + h^2/24) + b^3/6) = (b^4 - h^2 b^2)/24 + r`` with ``|r| <= |b|^5/120 e^h``. On
+``[-h, h]`` the first term is at most ``h^4/96 < 2^-54.58`` in absolute value, r below 2^-66; relative to ``e^b >= 1 - h``: less
+than ``0.34 U`` (``U = 2^-53``).
 
-**Rounding**, each in units of U and relative to ``e^x``; ``|p| <= h (1 + h)``. The table is rounded to nearest: 1.0. The constants err by U
-relative, and so does each of the six operations of p; none is larger than ``1.001 |p|`` after the last product, so p errs by at
-most ``6 h (1 + 2h) < 0.002``. The product ``E p``: ``h``, below 0.001. The last sum: 1.0 of ``E + E p``. Together with products of
-errors ``1.0 + 0.34 + 0.003 + 1.0 < 2.4``, which :data:`RELATIVE` covers.
+**Rounding**, each in units of U and relative to ``e^x``; ``|p| <= h (1 + h)``. The table is rounded to nearest: 1.0. Constants
+and operations of p err by U relative: the last product and the last sum in it by 1 in p, what is before them by less than
+``2h``, so p errs by at most ``2.01 h (1 + h) < 0.001``. The product ``E p``: ``h``, below 0.001. The last sum: 1.0 of ``E + E p``.
+Together with products of errors ``1.0 + 0.34 + 0.002 + 1.0 < 2.4``, which :data:`RELATIVE` covers.
 
 **Range.** Below ``2^-1022`` table, product and sum are rounded to multiples of 2^-1074: at most ``3/2`` of one, covered by
-:data:`ABSOLUTE`. Numbers below LOWEST get 0 or 2^-1074 (``e^-746 < 2^-1076``), numbers above HIGHEST infinity, as the float64 result is
-``inf`` from 709.79 on; NaN stays NaN.
+:data:`ABSOLUTE`. Numbers below LOWEST get 0 (``e^-746 < 2^-1076``). Numbers above HIGHEST get infinity, which a caller takes for
+"not known"; NaN stays NaN.
 
 The table has an entry for each multiple of 2^-11 that is met, filled by the unit of x from balls of 100 bits.
 """
@@ -34,7 +35,7 @@ import flint
 import numpy as np
 
 from symattn.readings.balls import precision
-from symattn.truth.double.approx import U, Array
+from symattn.truth.double.approx import Array, U
 
 __all__ = ["ABSOLUTE", "HIGHEST", "LOWEST", "RELATIVE", "Table", "exp"]
 

@@ -46,13 +46,13 @@ class Gathered:
     def put(self, a: Approx, place: tuple[slice, ...]) -> None:
         """A part that a block gives, in the place where it belongs."""
         self.nonneg, self.whole, self.special = self.nonneg and a.nonneg, self.whole and a.whole, self.special or a.special
-        place = (..., *place)
-        value = self.value[place]
+        whole: Any = (..., *place)
+        value = self.value[whole]
         if self.reduce is None:
             value[...] = a.value
             self.parts.append((place, _light(a).changed(value=value)))
             return
-        where = (*place[:-1], slice(None)) if self.large else place
+        where: Any = (..., *place[:-1], slice(None)) if self.large else whole
         error = self.error[where]
         if self.reduce == "sum":
             value += a.value

@@ -1,7 +1,7 @@
 """Bounds of sums of products from norms: what a contraction of two float64 arrays may be off by, without a second one.
 
-For arrays A of shape (z, r, x) and B of shape (z, q, x) every bound is of ``sum over x of c |A| |B|``, and the product of one factor
-for each r and one for each q. It is one of
+For arrays A of shape (z, r, x) and B of shape (z, q, x) every bound is of ``sum over x of c |A| |B|``, and the product of one
+factor for each r and one for each q. It is one of
 
     max c  |A_r|_1 |B_q|_inf,    max c  |A_r|_2 |B_q|_2  (Cauchy-Schwarz),    max c  |A_r|_inf |B_q|_1
 
@@ -9,8 +9,8 @@ where c does not depend on x, and ``(|A| c max over q of |B|)_r`` - a product of
 not negative. On a large array only one norm is taken: the sum where it is not negative (the weights of a softmax have 1), else
 the Euclidean one.
 
-Each norm is rounded outward: a sum of N terms that are not negative errs by at most gamma_N <= N 2^-52, and squares that underflow
-or overflow are not used (norms below 2^-400 or above 2^400 are replaced by ``sqrt(N) max``).
+Each norm is rounded outward: a sum of N terms that are not negative errs by at most gamma_N <= N 2^-52, and squares that
+underflow or overflow are not used (norms below 2^-400 or above 2^400 are replaced by ``sqrt(N) max``).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _weighted(c: Array, a: Matrix, b: Matrix | None, count: int) -> Array:
     if c.shape[1] == 1:
         out = np.matmul(left, (c * w).transpose(0, 2, 1))
     else:
-        out = np.einsum("zrx,zrx->zr", left, np.broadcast_to(c * w, left.shape))[..., None]
+        out = np.einsum("zrx,zrx->zr", *np.broadcast_arrays(left, c * w))[..., None]
     return np.asarray(out + (c * w).sum(axis=2, keepdims=True) * a.slack)
 
 

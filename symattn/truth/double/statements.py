@@ -199,9 +199,9 @@ class Statements(Stepwise):
                     last[n] = s.name
             found: dict[str, list[str]] = {}
             for n, reader in last.items():
-                if n in self.program and n not in self.program.outputs and self.program[n].scan is None:
-                    if self.program[reader].scan is None:
-                        found.setdefault(reader, []).append(n)
+                made = n in self.program and n not in self.program.outputs
+                if made and self.program[n].scan is None and self.program[reader].scan is None:
+                    found.setdefault(reader, []).append(n)
             self.memo[key] = {n: tuple(v) for n, v in found.items()}
         return self.memo[key]
 

@@ -179,8 +179,8 @@ def contracted(a: Approx, b: Approx, out: Array | None = None) -> Approx:
 
 
 def _spread(w: Array, v: Array) -> Array:
-    """A weight at every element of a value: its norms are those of a whole row."""
-    return w if w.shape == v.shape else np.broadcast_to(w, v.shape)
+    """A weight at every element of the rows of a value, so that its norms are those of whole rows."""
+    return w if w.shape[2] == v.shape[2] else np.broadcast_to(w, (*w.shape[:2], v.shape[2]))
 
 
 def _turned(pair: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -23,6 +23,9 @@ __all__ = ["Known", "Terms"]
 
 Axes = tuple[sp.Symbol, ...]
 
+TINY = 2.0**-1060
+"""What is added to the error of a number that may be subnormal."""
+
 
 class Known(Protocol):
     """What expressions are evaluated from."""
@@ -46,16 +49,19 @@ class Known(Protocol):
 
 @lru_cache(maxsize=4096)
 def _ordered(e: sp.Mul | sp.Add) -> tuple[sp.Expr, ...]:
-    """The parts of a sum or a product, those with fewer indices first: what is small is combined before it meets what is large."""
+    """The parts of a sum or a product, those with fewer indices first: what is small is combined before what is large."""
     return tuple(sorted(e.args, key=lambda a: (len(integer_symbols(a)), not a.is_number, sp.default_sort_key(a))))
 
 
 @lru_cache(maxsize=1024)
 def _number(e: sp.Expr) -> tuple[float, bool]:
-    """A number rounded to float64, and whether it is exact."""
+    """A number rounded to float64, NaN where it is too large, and whether it is exact."""
     if e.is_Rational:
-        value = float(sp.Rational(e))
-        return value, sp.Rational(value) == e if np.isfinite(value) else False
+        try:
+            value = int(e.p) / int(e.q)
+        except OverflowError:
+            return np.nan, False
+        return value, bool(sp.Rational(value) == e)
     if e in (sp.oo, -sp.oo, sp.nan):
         return float(e), True
     with precision(200):
@@ -103,7 +109,9 @@ def _layout(x: Tensor, axes: Axes) -> tuple[str, Axes, tuple[int, ...], tuple[An
 def _as_approx(e: sp.Expr, ndim: int) -> Approx:
     value, exact = _number(e)
     found = np.full((1,) * ndim, value)
-    return exactly(found) if exact else Approx(found, 2 * U, nonneg=value >= 0, special=not np.isfinite(value))
+    if exact:
+        return exactly(found)
+    return Approx(found, 2 * U, TINY, nonneg=value >= 0, special=not np.isfinite(value))
 
 
 class Terms:

@@ -14,9 +14,9 @@ from symattn.indexed import index
 from symattn.program import Program, Statement, indices, size, tensor
 from tests.truth.double.enclosing import violations
 
-I, J, C = indices("i j c")
+i, j, c = indices("i j c")
 N, M, D = size("n"), size("m"), size("d")
-DIMS = {I: N, J: M, C: D}
+DIMS = {i: N, j: M, c: D}
 BOUNDED = (sp.exp, sp.tanh, sp.sin, sp.cos, sp.erf)
 
 
@@ -52,18 +52,18 @@ def scalars(draw: Any, reads: list[sp.Expr], depth: int = 3) -> sp.Expr:
 @st.composite
 def programs(draw: Any) -> Program:
     """Inputs x[i], y[j], A[i, c], B[j, c]; a matrix product, an expression on (i, j), sums over both, something of the sums."""
-    x, y, q, k = tensor("x", I), tensor("y", J), tensor("A", I, C), tensor("B", J, C)
-    where = draw(st.sampled_from([sp.true, sp.Le(J, I), sp.Lt(J, I), sp.Ne(J, I) & sp.Le(J - I, 1), sp.Lt(y, sp.Rational(1, 2))]))
-    S, E, m = tensor("S", I, J), tensor("E", I, J), tensor("r", I)
+    x, y, q, k = tensor("x", i), tensor("y", j), tensor("A", i, c), tensor("B", j, c)
+    where = draw(st.sampled_from([sp.true, sp.Le(j, i), sp.Lt(j, i), sp.Ne(j, i) & sp.Le(j - i, 1), sp.Lt(y, sp.Rational(1, 2))]))
+    S, E, m = tensor("S", i, j), tensor("E", i, j), tensor("r", i)
     statements = [
-        Statement(S, q * k, (C,), where=where),
+        Statement(S, q * k, (c,), where=where),
         Statement(E, draw(scalars([S, x, y], 3)), where=where),
-        Statement(m, draw(st.sampled_from([E, S * E, E + y, E * y])), (J,), draw(st.sampled_from(["sum", "max"])), where=where),
-        Statement(tensor("P", I, J), draw(scalars([E, S, m], 2)), where=where),
-        Statement(tensor("O", I, C), tensor("P", I, J) * k, (J,), where=where),
-        Statement(tensor("G", J, C), tensor("P", I, J) * tensor("O", I, C), (I,), where=where),
-        Statement(tensor("s"), draw(st.sampled_from([tensor("P", I, J) ** 2, tensor("P", I, J) * E])), (I, J), where=where),
-        Statement(tensor("t", J), draw(scalars([tensor("s"), y], 2))),
+        Statement(m, draw(st.sampled_from([E, S * E, E + y, E * y])), (j,), draw(st.sampled_from(["sum", "max"])), where=where),
+        Statement(tensor("P", i, j), draw(scalars([E, S, m], 2)), where=where),
+        Statement(tensor("O", i, c), tensor("P", i, j) * k, (j,), where=where),
+        Statement(tensor("G", j, c), tensor("P", i, j) * tensor("O", i, c), (i,), where=where),
+        Statement(tensor("s"), draw(st.sampled_from([tensor("P", i, j) ** 2, tensor("P", i, j) * E])), (i, j), where=where),
+        Statement(tensor("t", j), draw(scalars([tensor("s"), y], 2))),
     ]
     return Program(tuple(statements), DIMS, ("r", "O", "G", "t"))
 

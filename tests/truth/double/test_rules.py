@@ -125,6 +125,22 @@ def errors_by_columns() -> float:
 
 
 @rule
+def errors_with_a_weight() -> float:
+    """The weight is the same along the index that is summed over, and counts once for each of its values."""
+    value, c = np.ones((1, 100, 100)), np.full((1, 100, 1), 0.25)
+    weighted = Approx(value, 0.0, 0.0, ((c, exactly(np.ones((1, 100, 1)))),), True)
+    found = [sums.contracted(weighted, exactly(np.ones((1, 2, 100)))), sums.contracted(exactly(np.ones((1, 2, 100))), weighted)]
+    return max(ratio(f, [Fraction(125)] * 200) for f in found)
+
+
+@rule
+def errors_with_a_weight_in_a_sum() -> float:
+    value, c = np.ones((100, 100)), np.full((100, 1), 0.25)
+    weighted = Approx(value, 0.0, 0.0, ((c, exactly(np.ones((100, 1)))),), True)
+    return ratio(sums.summed(weighted, value.shape, (1,)), [Fraction(125)] * 100)
+
+
+@rule
 def errors_of_a_row_sum() -> float:
     a = np.ones((40, 8))
     found = sums.summed(moved(a, 1e-3), a.shape, (1,))
