@@ -32,6 +32,8 @@ class Checked:
     findings: list[Finding]
     prefix: str = ""
     """Before the names of an example's numbers: ``ex1.``."""
+    of_program: bool = True
+    """Whether the quantity is a tensor of the program, and no input or expression."""
 
 
 def check(example: Example, *, digits: int = 40) -> tuple[list[Checked], list[Unread]]:
@@ -87,7 +89,7 @@ def _check(claim: Claim, values: Values, done: list[Checked], digits: int, examp
             name, _full(example, claim.name), claim.of, start, after, tuple(_full(example, c.claim.name) for c in used)
         )
         findings.append(replace(found, carried=_carried(found, used)) if found.carries else found)
-    return Checked(claim, base, index, findings, _full(example, ""))
+    return Checked(claim, base, index, findings, _full(example, ""), values.is_tensor(base))
 
 
 class Chain:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from symattn.audit.checking import Checked, fitted
 from symattn.audit.claimsfile import Claim, Example, Given
-from symattn.audit.findings import Alternative
+from symattn.audit.findings import Alternative, Finding
 from symattn.audit.printed import NOISE, Printed, verdict
 from symattn.audit.quantities import field_named
 from symattn.audit.sheet import Rewrite, Sheet
@@ -31,6 +32,8 @@ Array = npt.NDArray[Any]
 
 SLACK = 1e-9
 """Relative error that the search in float64 allows; what it finds is confirmed exactly."""
+FAR = Fraction(1, 10**5)
+"""Relative error up to which a number is a matter of arithmetic and not of conventions."""
 MOST_NUMBERS = 4000
 
 
@@ -161,12 +164,12 @@ def search(example: Example, done: Sequence[Checked]) -> tuple[Alternative, ...]
     done
         Its claims, checked as stated.
     """
-    judged = [c for c in done if not c.base.startswith("=") and c.base not in example.let and c.base not in example.inputs]
-    wrong = [c for c in judged if _own_errors(c)]
+    judged = [c for c in done if c.of_program]
+    wrong = [c for c in judged if any(_own_error(f) for f in c.findings)]
     if not wrong or sum(c.claim.printed.size for c in judged) > MOST_NUMBERS:
         return ()
     found: dict[tuple[str, ...], Alternative] = {}
-    for combined in _combinations(changes_for(example)):
+    for combined in _combinations(_relevant(example, wrong)):
         held = tuple(_holding(example, combined, wrong))
         if not held or held in found:
             continue
@@ -186,9 +189,27 @@ def search(example: Example, done: Sequence[Checked]) -> tuple[Alternative, ...]
     return tuple(out)
 
 
-def _own_errors(c: Checked) -> bool:
-    """Whether a claim has a wrong number that does not follow from printed ones."""
-    return any(f.verdict.wrong and not f.carries for f in c.findings)
+def _relevant(example: Example, wrong: Sequence[Checked]) -> list[Change]:
+    """The changes that move some wrong claim at all."""
+    stated = _changed(example, ())
+    before = [_floats(stated, c.base) for c in wrong]
+    rows = []
+    for row in changes_for(example):
+        try:
+            sheet = _changed(example, (row,))
+            after = [_floats(sheet, c.base) for c in wrong]
+        except (SymattnError, ValueError):
+            continue
+        if any(x.shape != y.shape or not np.allclose(x, y, rtol=SLACK, atol=SLACK) for x, y in zip(before, after, strict=True)):
+            rows.append(row)
+    return rows
+
+
+def _own_error(f: Finding) -> bool:
+    """Whether a number is wrong, does not follow from printed ones, and by more than arithmetic explains."""
+    v = f.verdict
+    far = v.error is None or v.error * v.printed.unit > FAR * abs(v.printed.value)
+    return v.wrong and not f.carries and far
 
 
 def _explained(c: Checked) -> bool:

@@ -94,7 +94,7 @@ def tensor_named(name: str, letters: Collection[str], parameters: Iterable[str] 
     if name in letters or name == "heads":
         return name
     found = _LETTER.get(plain(name))
-    if found is not None and (found in letters or found in ("heads", "Z", "O")):
+    if found is not None and (found in letters or found in ("heads", "S", "A", "Z", "O")):
         return found
     for letter in sorted(letters):
         if plain(letter) == plain(name) or field_of(letter, parameters) == name:

@@ -93,7 +93,7 @@ class Sheet:
     @cached_property
     def inputs(self) -> dict[str, Array]:
         """The inputs of the program, tensors in the middle included."""
-        return {**self.bound.inputs, **{name: self.placed(name, x) for name, x in self.start.midway.items()}}
+        return {**self.bound.inputs, **{self.statement(name): self.placed(name, x) for name, x in self.start.midway.items()}}
 
     def letter(self, name: str) -> str:
         """The tensor that a page's name stands for.
@@ -108,8 +108,9 @@ class Sheet:
         if name[:1] == "d" or name.startswith("grad_"):
             letters |= {s.name for s in self.gradient if s.name.startswith("d")} | {"d" + n for n in program.outputs}
         found = tensor_named(name, letters, self.bound.definition.parameters)
-        if found == "Z" and "Z" not in letters:
-            found = "A" if "A" in letters else "S" if "S" in letters else "R"
+        steps = ("R", "S", "A", "Z")
+        if found in steps:  # a step that the definition leaves out leaves the scores as the step before it
+            found = next(x for x in reversed(steps[: steps.index(found) + 1]) if x in letters or x == "R")
         return found
 
     def hidden(self) -> Array:
@@ -139,7 +140,7 @@ class Sheet:
         wanted = self.statement(base)
         program = self._wanted(wanted)
         inputs = dict(self.inputs)
-        for name in self.start.midway:
+        for name in map(self.statement, self.start.midway):
             program = _cut(program, name, wanted)
         shown = {self.statement(b): (b, x) for b, x in printed.items()}
         for name in sorted(shown.keys() & inputs.keys()):
@@ -154,6 +155,8 @@ class Sheet:
         """The statement or input that a quantity is: ``O`` is the last output, ``heads`` what the heads give."""
         if base == "heads":
             return "O"
+        if base == "S" and "S" not in self.forward:  # a scale of 1 leaves the scores as they are
+            return "R"
         return "Y" if base == "O" and "Y" in self.forward else base
 
     def direct(self, base: str) -> frozenset[str]:

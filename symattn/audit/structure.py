@@ -104,7 +104,7 @@ def _sums_to_one(example: Example) -> bool:
 
 
 def _reach(p: Any) -> tuple[Fraction, Fraction]:
-    """The interval that a printed number claims; of a binary32 number with all its digits, 8 of its units in the last place too."""
+    """The interval that a printed number claims; of one with the digits of binary32, 8 of its units in the last place too."""
     low, high = p.interval()
     noise = 8 * binary32_ulp(p.value) if 7 <= p.digits <= 9 else Fraction(0)
     return min(low, p.value - noise), max(high, p.value + noise)

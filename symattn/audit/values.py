@@ -115,6 +115,10 @@ class Values:
         """Whether a base is an expression."""
         return base.startswith(EXPRESSION) or base in self.let
 
+    def is_tensor(self, base: str) -> bool:
+        """Whether a base is a tensor of the program."""
+        return not self.is_expression(base) and not (base in self.example.inputs and letter_named(base) is None)
+
     def part(self, base: str, index: tuple[int | None, ...], printed: Mapping[str, Array] | None = None) -> Array:
         """The exact values of a quantity or a part of it, as SymPy numbers; with ``printed``, what follows from printed numbers.
 
@@ -149,7 +153,7 @@ class Values:
                 return expressions.value(self.formula(base), lambda name: self.named(name, printed))
             finally:
                 self._inside.pop()
-        if base in self.example.inputs and letter_named(base) is None:
+        if not self.is_tensor(base):
             return numbers_of(self.example.inputs[base].values)
         return self.sheet.tensor(base, {k: v for k, v in printed.items() if not self.is_expression(k)})
 
@@ -180,7 +184,7 @@ class Values:
                     continue
                 found.add(self.base(place))
             return frozenset(found)
-        if base in self.example.inputs and letter_named(base) is None:
+        if not self.is_tensor(base):
             return frozenset()
         return self.sheet.direct(base)
 
@@ -232,7 +236,7 @@ class Values:
     def _enclosed(self, base: str) -> Array:
         if self.is_expression(base):
             return expressions.ends(self.formula(base), self._named_ends)
-        if base in self.example.inputs and letter_named(base) is None:
+        if not self.is_tensor(base):
             return _pairs(self.example.inputs[base])
         whole = self.whole(base, {})
         out = np.empty(whole.shape, dtype=object)
@@ -263,7 +267,7 @@ class Values:
         """
         found: Interval | None = self.ends(base)[place]
         low, high = p.interval()
-        if found is None or found[0] > high or found[1] < low or self.is_expression(base) or base in self.example.inputs:
+        if found is None or found[0] > high or found[1] < low or not self.is_tensor(base):
             return found
         return self.box.sharpened(base, place)
 
