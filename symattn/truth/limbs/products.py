@@ -123,17 +123,17 @@ def from_integers(values: Sequence[int], limbs: int) -> Floats:
     >>> from_integers([5, -(2**24)], 2)[:, 0].tolist() == [0.0, 5 * 2.0**-48]
     True
     """
-    half, mask = 1 << (BITS - 1), (1 << BITS) - 1
-    out = np.zeros((limbs, len(values)))
-    for at, value in enumerate(values):
-        v = int(value)
-        for k in range(limbs - 1, 0, -1):
-            r = v & mask
-            if r >= half:
-                r -= mask + 1
-            v = (v - r) >> BITS
-            out[k, at] = math.ldexp(r, -BITS * (k + 1))
-        out[0, at] = math.ldexp(v, -BITS)
+    half = 1 << (BITS - 1)
+    raised = sum(half << (BITS * k) for k in range(limbs - 1))  # then every digit below the first is balanced by taking half off
+    width = 8 + 3 * (limbs - 1)
+    raw = b"".join((int(v) + raised).to_bytes(width, "big", signed=True) for v in values)
+    octets = np.frombuffer(raw, dtype=np.uint8).reshape(len(values), width)
+    out = np.empty((limbs, len(values)))
+    out[0] = np.ldexp(np.ascontiguousarray(octets[:, :8]).view(">i8").reshape(-1).astype(np.float64), -BITS)
+    for k in range(1, limbs):
+        three = octets[:, 5 + 3 * k : 8 + 3 * k].astype(np.int64)
+        digit = (three[:, 0] << 16) + (three[:, 1] << 8) + three[:, 2] - half
+        out[k] = np.ldexp(digit.astype(np.float64), -BITS * (k + 1))
     return out
 
 

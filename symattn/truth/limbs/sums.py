@@ -39,7 +39,7 @@ class Words:
         self.shape, self.top = shape, top
         self.words: Integers = np.zeros((count, *shape), dtype=np.int64)
         self._counts = np.zeros(shape[0] if shape else 1, dtype=np.int64)
-        self._before = 0
+        self._before, self._carried = 0, True
 
     @property
     def added(self) -> int:
@@ -64,9 +64,10 @@ class Words:
         last = len(self.words) - 1
         if at > last:
             values, at, shift = values >> min(BITS * (at - last) - shift, 63), last, 0
-        self._counts[here] += 1
         if int(self._counts.max(initial=0)) >= CARRIED:
             self.digits()
+        self._counts[here] += 1
+        self._carried = False
         above = values >> (BITS - shift)
         self.words[at - 1, here] += above
         above <<= BITS - shift
@@ -77,11 +78,13 @@ class Words:
     def _rise(self) -> None:
         """Put a word before the first one."""
         self.words = np.concatenate([np.zeros((1, *self.shape), dtype=np.int64), self.words])
-        self.top += BITS
+        self.top, self._carried = self.top + BITS, False
 
     def digits(self) -> Integers:
         """The words, balanced: each but the first is at most 2^23 in absolute value."""
-        half, self._before = 1 << (BITS - 1), self.added
+        if self._carried:
+            return self.words
+        half, self._before, self._carried = 1 << (BITS - 1), self.added, True
         self._counts[:] = 0
         for j in range(len(self.words) - 1, 0, -1):
             carry = (self.words[j] + half) >> BITS
