@@ -21,6 +21,7 @@ Value: TypeAlias = Any
 """``int``, ``Fraction`` or a SymPy number (untyped)."""
 
 BITS = (96, 256, 1024, 4096)
+_HYPERBOLIC = (sp.tanh, sp.sinh, sp.cosh)
 LARGEST = 4000
 """Operations in an expression up to which algebra is asked whether it is 0."""
 MOST_DIGITS = 5000
@@ -138,6 +139,7 @@ def vanishes(e: sp.Expr) -> bool:
     """
     if sp.count_ops(e) > LARGEST:
         return False
+    e = e.replace(lambda x: isinstance(x, _HYPERBOLIC), lambda x: x.rewrite(sp.exp))
     above = sp.expand(sp.together(e).as_numer_denom()[0], power_exp=False, log=False)
     found: dict[Any, list[Any]] = {}
     for term in sp.Add.make_args(above):
@@ -148,7 +150,7 @@ def vanishes(e: sp.Expr) -> bool:
 
 
 def _zero(e: sp.Expr) -> bool:
-    return e == 0 or sp.expand(sp.radsimp(sp.expand(e))) == 0
+    return e == 0 or 0 in (sp.expand(sp.radsimp(sp.expand(e))), sp.expand(sp.radsimp(sp.sqrtdenest(e))))
 
 
 def approximate(value: Value, bits: int = 256) -> Fraction:

@@ -177,7 +177,7 @@ class Verdict:
     value
         The exact value: ``Fraction`` or SymPy number.
     exact
-        It to as many digits as were asked for.
+        It to as many digits as were asked for; ``undecided`` where it may be 0 and nothing shows whether it is.
     error
         The distance between them in units of the last printed place: exact where the value is rational, to many digits otherwise;
         None where one of them is infinite.
@@ -235,7 +235,10 @@ def verdict(
     'within_input_rounding'
     """
     p = Printed(printed) if isinstance(printed, str) else printed
-    text = decimal(value, digits)
+    try:
+        text = decimal(value, digits)
+    except UndecidedError:
+        text = UNDECIDED
     if p.kind == "infinity" or value in (sp.oo, -sp.oo):
         same = p.kind == "infinity" and value == (sp.oo if p.value > 0 else -sp.oo)
         return Verdict(p, EXACT if same else WRONG, value, text, None, same)
