@@ -17,8 +17,8 @@ than ``0.34 U`` (``U = 2^-53``).
 
 **Rounding**, each in units of U and relative to ``e^x``; ``|p| <= h (1 + h)``. The table is rounded to nearest: 1.0. Constants
 and operations of p err by U relative: the last product and the last sum in it by 1 in p, what is before them by less than
-``2h``, so p errs by at most ``2.01 h (1 + h) < 0.001``. The product ``E p``: ``h``, below 0.001. The last sum: 1.0 of ``E + E p``.
-Together with products of errors ``1.0 + 0.34 + 0.002 + 1.0 < 2.4``, which :data:`RELATIVE` covers.
+``2h``, so p errs by at most ``2.01 h (1 + h) < 0.001``. The product ``E p``: ``h``, below 0.001. The last sum: 1.0 of
+``E + E p``. Together with products of errors ``1.0 + 0.34 + 0.002 + 1.0 < 2.4``, which :data:`RELATIVE` covers.
 
 **Range.** Below ``2^-1022`` table, product and sum are rounded to multiples of 2^-1074: at most ``3/2`` of one, covered by
 :data:`ABSOLUTE`. Numbers below LOWEST get 0 (``e^-746 < 2^-1076``). Numbers above HIGHEST get infinity, which a caller takes for
