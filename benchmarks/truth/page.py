@@ -1,0 +1,37 @@
+"""The page of figures, written by the run that measured them."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from benchmarks.truth.rows import Row
+
+__all__ = ["page", "versions"]
+
+HEAD = """# Performance of the exact values
+
+Written by `python -m benchmarks --write` ({command}); ratios are taken side by side in one run: processor time, one BLAS thread,
+the things compared in turn in each round, medians. d = 128, float32 inputs of standard normal numbers, one head, no mask, 50
+guaranteed digits where nothing else is said. What slow rivals cost per score was measured with 128 queries and keys: it does not
+depend on their number.
+
+{versions}
+
+| what | | measured | asked | aim |
+|---|---|---|---|---|
+"""
+
+
+def versions() -> str:
+    """Interpreter, libraries and machine in a line."""
+    names = ("symattn", "numpy", "python-flint", "mpmath", "sympy")
+    known = ", ".join(f"{n} {version(n)}" for n in names)
+    return f"Python {platform.python_version()}, {known}; {platform.machine()}, {platform.system()}"
+
+
+def page(found: Sequence[tuple[Row, str, float]], n: int, rounds: int) -> str:
+    """The Markdown of a run."""
+    lines = [f"| {row.what} | {what} | {ratio:.3g} | {row.asked} | {row.aim} |" for row, what, ratio in found]
+    return HEAD.format(command=f"n = {n}, {rounds} rounds", versions=versions()) + "\n".join(lines) + "\n"
