@@ -13,16 +13,17 @@ FORMATS = ("text", "json", "markdown", "html")
 def command(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="An article (LaTeX, Markdown, text), - for standard input, or a claims file NAME.toml."),
+        typer.Argument(
+            metavar="FILE", help="An article (LaTeX, Markdown, text), - for standard input, or a claims file NAME.toml."
+        ),
     ],
-    format: Annotated[
-        str, typer.Option("--format", metavar="text|json|markdown|html", help="The form of the report.")
-    ] = "text",
+    format: Annotated[str, typer.Option("--format", metavar="text|json|markdown|html", help="The form of the report.")] = "text",
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="OUT", help="Write the report to OUT; stdout then gets the text.")
     ] = None,
     digits: Annotated[
-        int, typer.Option("--digits", metavar="N", min=1, max=1000, help="Significant digits of exact values; default 10, JSON 40.")
+        int,
+        typer.Option("--digits", metavar="N", min=1, max=1000, help="Significant digits of exact values; default 10, JSON 40."),
     ] = 10,
     all_: Annotated[bool, typer.Option("--all", help="List the numbers that are right too.")] = False,
     extract: Annotated[

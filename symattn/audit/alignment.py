@@ -6,9 +6,10 @@ exponentials; ``1×2 + 0×5`` after ``[1, 0] · [2, 5]`` repeats the elements.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from symattn.audit.language_nodes import Apply, Array, Node, apply, is_literal, is_number
+from symattn.audit.language_nodes import Apply, Array, Name, Node, apply, is_literal, is_number
 
 PRODUCTS = frozenset({"times", "dot", "star", "juxtaposed", "matmul", "hadamard"})
 
@@ -22,8 +23,19 @@ class Pair:
     repeats: bool = False
 
 
-def aligned(before: Node, after: Node) -> list[Pair] | None:
+Written = Callable[[Name], Node | None]
+"""The vector by which the page defines a name; None where it does not."""
+
+
+def aligned(before: Node, after: Node, written: Written = lambda name: None) -> list[Pair] | None:
     """The pairs of two sides; None where the sides are not built alike.
+
+    Parameters
+    ----------
+    before, after
+        The sides.
+    written
+        The vectors of names.
 
     >>> from symattn.audit.language import parse
     >>> from symattn.audit.language_nodes import key
@@ -37,25 +49,25 @@ def aligned(before: Node, after: Node) -> list[Pair] | None:
     before, after = plain(before), plain(after)
     if is_literal(after):
         return [Pair(after, before)]
-    expanded = _expanded(before, after)
+    expanded = _expanded(before, after, written)
     if expanded is not None:
         return expanded
     if isinstance(before, Array) and isinstance(after, Array):
-        return _together(before.items, after.items)
+        return _together(before.items, after.items, written)
     if not (isinstance(before, Apply) and isinstance(after, Apply)):
         return [] if before == after else None
     alike = before.op == after.op or {before.op, after.op} <= PRODUCTS
     if not alike or len(before.args) != len(after.args) or before.options != after.options:
         return None
-    return _together(before.args, after.args)
+    return _together(before.args, after.args, written)
 
 
-def _together(before: tuple[Node, ...], after: tuple[Node, ...]) -> list[Pair] | None:
+def _together(before: tuple[Node, ...], after: tuple[Node, ...], written: Written) -> list[Pair] | None:
     if len(before) != len(after):
         return None
     out: list[Pair] = []
     for a, b in zip(before, after, strict=True):
-        found = aligned(a, b)
+        found = aligned(a, b, written)
         if found is None:
             return None
         out += found
@@ -75,11 +87,11 @@ def terms(node: Node) -> tuple[Node, ...]:
     return node.args if isinstance(node, Apply) and node.op == "sum" else (node,)
 
 
-def _expanded(before: Node, after: Node) -> list[Pair] | None:
+def _expanded(before: Node, after: Node, written: Written) -> list[Pair] | None:
     """A scalar product of two written vectors, and its terms."""
     if not (isinstance(before, Apply) and before.op in PRODUCTS and len(before.args) == 2):
         return None
-    left, right = map(plain, before.args)
+    left, right = (written(x) or x if isinstance(x, Name) else x for x in map(_untransposed, before.args))
     found = [_factors(t) for t in terms(after)]
     if not (isinstance(left, Array) and isinstance(right, Array)) or any(f is None for f in found):
         return None
@@ -92,6 +104,12 @@ def _expanded(before: Node, after: Node) -> list[Pair] | None:
         assert factors is not None
         out += [Pair(factors[0], x, repeats=True), Pair(factors[1], y, repeats=True)]
     return out
+
+
+def _untransposed(node: Node) -> Node:
+    """A vector without the sign of a transpose: `q kᵀ` is `q · k`."""
+    node = plain(node)
+    return plain(node.args[0]) if isinstance(node, Apply) and node.op == "transpose" else node
 
 
 def _factors(term: Node) -> tuple[Node, Node] | None:

@@ -64,14 +64,14 @@ class Article:
 
 
 def article(source: str) -> Article:
-    """An article from its text.
+    r"""An article from its text.
 
     Raises
     ------
     LimitError
         When it is longer than 400000 characters.
 
-    >>> a = article("one\\ntwo")
+    >>> a = article("one\ntwo")
     >>> a.line(5), a.column(5)
     (2, 2)
     """
@@ -91,9 +91,9 @@ def _blank(m: re.Match[str]) -> str:
 
 
 def passages(a: Article) -> list[Passage]:
-    """The parts that may hold formulas, in order.
+    r"""The parts that may hold formulas, in order.
 
-    >>> text = "The score $q$ is\\n$$1 + 1 = 2$$\\nso x = [1, 2]. Done."
+    >>> text = "The score $q$ is\n$$1 + 1 = 2$$\nso x = [1, 2]. Done."
     >>> [(p.kind, text[p.start : p.end]) for p in passages(article(text))]
     [('inline', 'q'), ('display', '1 + 1 = 2'), ('text', 'so x = [1, 2]')]
     """

@@ -8,7 +8,19 @@ from fractions import Fraction
 from symattn.audit import arrays
 from symattn.audit.arrays import Value, flat, shape
 from symattn.audit.reals import (
-    Real, absolute, divide, exp, log, multiply, negative, sign, softmax, sqrt, subtract, tanh, total,
+    Real,
+    absolute,
+    divide,
+    exp,
+    log,
+    multiply,
+    negative,
+    sign,
+    softmax,
+    sqrt,
+    subtract,
+    tanh,
+    total,
 )  # fmt: skip
 from symattn.errors import GrammarError, ShapeError, UndecidedError
 

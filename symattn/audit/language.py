@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,7 +17,7 @@ from lark import Lark, Token, Transformer, UnexpectedInput
 from lark.lexer import Lexer
 
 from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number, apply, array
-from symattn.audit.language_tokens import Piece, tokens
+from symattn.audit.language_tokens import STARTS, Piece, tokens
 from symattn.errors import GrammarError
 
 _INDEX = re.compile(r"(.*?)_\(?(\d{1,4}(?:,\d{1,4})*)\)?\Z", re.DOTALL)
@@ -64,13 +65,22 @@ def parse_tokens(pieces: Sequence[Piece]) -> Node:
     if not pieces:
         raise GrammarError("there is no formula: an empty text")
     try:
-        return _parser().parse(pieces)  # type: ignore[arg-type,return-value]  # the lexer takes tokens, the actions make nodes
+        return _parser().parse(_with_bare_functions(pieces))  # type: ignore[return-value]  # the actions make nodes
     except UnexpectedInput as error:
         token = getattr(error, "token", None)
         if token is None or token.type == "$END":
             raise GrammarError("the formula ends where an operand is needed") from None
         shown = _NAMES.get(token.type, f"`{token}`" if str(token) else f"`{token.type.lower()}`")
         raise GrammarError(f"{shown} is not expected here, after `{_before(pieces, token)}`") from None
+
+
+def _with_bare_functions(pieces: Sequence[Piece]) -> list[Piece]:
+    """A function that is applied to nothing is a name: pages define `sum = 3`."""
+    following = [p.kind for p in pieces[1:]] + [""]
+    return [
+        replace(p, kind="NAME") if p.kind == "FUNC" and after not in STARTS else p
+        for p, after in zip(pieces, following, strict=True)
+    ]
 
 
 def _before(pieces: Sequence[Piece], token: Token) -> str:
@@ -121,13 +131,13 @@ class _Build(Transformer[Token, Node]):
         return apply("neg", (t[1],), t[0].start_pos, t[1].end)
 
     def positive(self, t: list[Any]) -> Node:
-        return t[1]  # type: ignore[no-any-return]
+        return t[1]
 
     def group(self, t: list[Any]) -> Node:
         inner = t[1]
         if isinstance(inner, Apply) and inner.op == "sum":  # brackets keep a sum a term of its own
             return apply("group", (inner,), t[0].start_pos, t[2].end_pos)
-        return inner  # type: ignore[no-any-return]
+        return inner
 
     def bracket(self, t: list[Any]) -> Node:
         items = t[1]
@@ -222,7 +232,7 @@ class _Build(Transformer[Token, Node]):
     def cell(self, t: list[Any]) -> Node | None:
         if t[0] is None:
             return None
-        return Gap(t[0].start_pos, t[0].end_pos) if isinstance(t[0], Token) else t[0]
+        return Gap(t[0].start_pos or 0, t[0].end_pos or 0) if isinstance(t[0], Token) else t[0]
 
     def matrix(self, t: list[Any]) -> Node:
         start, end, rows = t[0].start_pos, t[2].end_pos, t[1]
@@ -287,7 +297,7 @@ def _named(text: str, start: int, end: int) -> Name:
     m = _INDEX.match(text)
     if m is None or not m[1]:
         return Name(text, start, end)
-    return Name(text, start, end, tuple(map(int, m[2].split(","))))
+    return Name(m[1], start, end, tuple(map(int, m[2].split(","))))
 
 
 @cache

@@ -147,7 +147,7 @@ def key(node: Node) -> str:
     if isinstance(node, Number):
         return node.text + "%" * node.percent
     if isinstance(node, Name):
-        return node.text
+        return node.text + ("_" + ",".join(map(str, node.index)) if node.index else "")
     if isinstance(node, Gap):
         return "..."
     if isinstance(node, Array):

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text as a set.
+
+    >>> sorted(word_set("b a"))
+    ['a', 'b']
+    """
+    return frozenset(text.split())
+
+
 FUNCTIONS = {
     "exp": "exp", "log": "log", "ln": "log", "sqrt": "sqrt", "softmax": "softmax", "max": "max", "min": "min", "sum": "sum",
     "tanh": "tanh", "sigmoid": "sigmoid", "relu": "relu", "abs": "abs", "mean": "mean", "norm": "norm", "dot": "dot",
@@ -47,39 +57,39 @@ COMMANDS = {
 }  # fmt: skip
 """Commands of LaTeX, as kinds of tokens."""
 
-BLANK_COMMANDS = frozenset(
-    ("left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr middle , ; ! : > displaystyle textstyle scriptstyle "
-     "limits nolimits nonumber notag hfill strut centering small normalsize large boxed cancel underbrace overbrace underline "
-     "mathstrut ensuremath hline").split()
+BLANK_COMMANDS = word_set(
+    "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr middle , ; ! : > displaystyle "
+    "textstyle scriptstyle limits nolimits nonumber notag hfill strut centering small normalsize large boxed cancel "
+    "underbrace overbrace underline mathstrut ensuremath hline"
 ) | {" ", "\n"}  # fmt: skip
 """Commands that change how a formula looks and not what it says."""
 
-DROPPED_COMMANDS = frozenset("label tag hspace vspace phantom hphantom vphantom color ref eqref cite footnote textcolor".split())
+DROPPED_COMMANDS = word_set("label tag hspace vspace phantom hphantom vphantom color ref eqref cite footnote textcolor")
 """Commands that go away with their argument."""
 
-FONTS = frozenset(
-    "mathbf mathrm mathit mathsf mathtt mathcal mathbb mathfrak boldsymbol bm vec hat tilde bar overline pmb mathnormal".split()
+FONTS = word_set(
+    "mathbf mathrm mathit mathsf mathtt mathcal mathbb mathfrak boldsymbol bm vec hat tilde bar overline pmb mathnormal"
 )
 """Commands that set their argument in another type: the argument is read as it is."""
 
-TEXTS = frozenset("text textbf textit textrm textsf texttt mbox operatorname operatorname* emph textsc".split())
+TEXTS = word_set("text textbf textit textrm textsf texttt mbox operatorname operatorname* emph textsc")
 """Commands whose argument is words."""
 
-MATRICES = frozenset("matrix bmatrix pmatrix smallmatrix Bmatrix vmatrix Vmatrix bsmallmatrix psmallmatrix array".split())
+MATRICES = word_set("matrix bmatrix pmatrix smallmatrix Bmatrix vmatrix Vmatrix bsmallmatrix psmallmatrix array")
 """Environments that hold a matrix; of determinants, ``vmatrix``, the matrix is meant often enough, and no page takes one."""
 
-ROWS = frozenset("aligned align alignat gathered split align* gather gather* alignedat equation equation* multline eqnarray "
-                 "multline* eqnarray* alignat* flalign flalign* displaymath math subequations".split())  # fmt: skip
+ROWS = word_set(
+    "aligned align alignat gathered split align* gather gather* alignedat equation equation* multline eqnarray "
+    "multline* eqnarray* alignat* flalign flalign* displaymath math subequations"
+)  # fmt: skip
 """Environments of rows that are formulas."""
 
-GREEK = dict(
-    zip(
-        "αβγδεζηθικλμνξπρστυφχψωΔΓΘΛΞΠΦΨΩℓ",
-        ("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
-         "Delta Gamma Theta Lambda Xi Pi Phi Psi Omega ell").split(),
-        strict=True,
-    )
-)  # fmt: skip
+GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta", "ι": "iota",
+    "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau",
+    "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega", "Δ": "Delta", "Γ": "Gamma", "Θ": "Theta", "Λ": "Lambda",
+    "Ξ": "Xi", "Π": "Pi", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega", "ℓ": "ell",
+}  # fmt: skip
 """Letters that LaTeX has commands for."""
 
 SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉ₖₙₘᵢⱼₐₑₓᵥₚₜₛₗₕ₊₋", "0123456789knmijaexvptslh+-", strict=True))

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from symattn.audit import language_symbols as known
+from symattn.audit.language_symbols import word_set
 from symattn.errors import GrammarError, LimitError
 
 MOST_TOKENS = 6000
@@ -18,6 +19,7 @@ DEEPEST = 40
 """Brackets inside of brackets."""
 
 _NUMBER = re.compile(r"(?:\d{1,3}(?:\{,\}\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?", re.ASCII)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?", re.ASCII)
 _ELLIPSIS = re.compile(r"…|\.\.\.|\\l?dots\b")
 _PERCENT = re.compile(r"(?:\s|\\,|~)*\\?%")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -26,13 +28,11 @@ _PREFIX = re.compile(r"(?:np|numpy|torch|F|nn|tf|jnp|sp|math)\.(?=[a-zA-Z])|(?:l
 _TRANSPOSE = re.compile(r"(?:\\(?:top|intercal|mathsf|mathrm|text|mathit|rm|sf)\b|[{}\s⊤ᵀ])*(?:T|t)?[{}\s]*\Z")
 _LATIN_TRANSPOSE = re.compile(r"[T⊤ᵀ]|\\top|\\intercal")
 _WORDLIKE = re.compile(r"[A-Z]|\(?\d+\)?|\([^()\s]*\)|\*|'+|\\prime|[a-z]{2,}")
-STARTS = frozenset(
-    "NUMBER NAME FUNC FUNCP CALLP LPAR LSQ LBRACE FRAC SQRT ROOT MATBEGIN BIGSUM LANGLE NORM_OPEN ABS_OPEN".split()
-)
+STARTS = word_set("NUMBER NAME FUNC FUNCP CALLP LPAR LSQ LBRACE FRAC SQRT ROOT MATBEGIN BIGSUM LANGLE NORM_OPEN ABS_OPEN")
 """What an operand begins with."""
-ENDS = frozenset("NUMBER NAME RPAR RSQ RBRACE MATEND RANGLE TRANSPOSE SUBSCRIPT NORM_CLOSE ABS_CLOSE".split())
+ENDS = word_set("NUMBER NAME RPAR RSQ RBRACE MATEND RANGLE TRANSPOSE SUBSCRIPT NORM_CLOSE ABS_CLOSE")
 """What an operand ends with."""
-_OPEN = frozenset("LPAR LSQ LBRACE MATBEGIN LANGLE CALLP FUNCP".split())
+_OPEN = word_set("LPAR LSQ LBRACE MATBEGIN LANGLE CALLP FUNCP")
 _CLOSE = {"RPAR": ("LPAR", "CALLP", "FUNCP"), "RSQ": ("LSQ",), "RBRACE": ("LBRACE",), "MATEND": ("MATBEGIN",),
           "RANGLE": ("LANGLE",)}  # fmt: skip
 
@@ -114,7 +114,7 @@ def _step(scan: _Scan) -> None:
         scan.blank, scan.pos = True, i + 1
     elif c == "\\":
         _command(scan)
-    elif m := _NUMBER.match(text, i):
+    elif m := (not scan.open and _THOUSANDS.match(text, i)) or _NUMBER.match(text, i):
         _number(scan, m)
     elif (c.isalpha() and c not in known.SIGNS) or c in known.SUBSCRIPTS or c in known.SUPERSCRIPTS:
         _letters(scan)
@@ -213,7 +213,7 @@ def _number(scan: _Scan, m: re.Match[str]) -> None:
             scan.out.append(last)
     elif last is not None and last.kind in ("NUMBER", "ELLIPSIS", "RSQ"):
         _apart(scan, start)
-    printed = text[start:end].replace("{,}", "")
+    printed = text[start:end].replace("{,}", "").replace(",", "")
     if text[end : end + 1] == "." and re.match(r"\.(?:[\s\],;&)]|$)", text[end:]) and inside:
         printed, end = printed + ".", end + 1
     detail = ""
@@ -375,9 +375,7 @@ def _subscript(scan: _Scan, raw: str, start: int) -> None:
     last, plain = scan.last, _plain(raw)
     if last is None:
         raise GrammarError("a subscript stands before everything")
-    if last.kind == "NAME":
-        scan.out[-1] = replace(last, text=f"{last.text}_{plain}", end=scan.pos + scan.offset)
-    elif last.kind == "FUNC":
+    if last.kind == "NAME" or last.kind == "FUNC":
         scan.out[-1] = replace(last, text=f"{last.text}_{plain}", end=scan.pos + scan.offset)
     else:
         scan.add("SUBSCRIPT", plain, start, scan.pos)
@@ -405,7 +403,7 @@ def _command(scan: _Scan) -> None:
     elif name in known.FONTS:
         _transparent(scan)
     elif name in known.TEXTS or name in ("rm", "bf", "it", "sf"):
-        _words(scan)
+        _text_words(scan)
     elif name == "infty":
         raise GrammarError("an infinity is no number that can be computed with here")
     elif name in known.COMMANDS:
@@ -434,7 +432,7 @@ def _known_command(scan: _Scan, name: str, start: int) -> None:
 
 
 def _short_fraction(scan: _Scan, m: re.Match[str]) -> None:
-    """`\\frac12`: the two signs that follow are its parts."""
+    r"""`\frac12`: the two signs that follow are its parts."""
     for k in (1, 2):
         at = scan.pos + m.start(k)
         scan.add("LBRACE", "{", at, at)
@@ -444,7 +442,7 @@ def _short_fraction(scan: _Scan, m: re.Match[str]) -> None:
 
 
 def _transparent(scan: _Scan) -> None:
-    """The braces of a font are no group: `\\mathbf{W}_Q` is `W_Q`."""
+    r"""The braces of a font are no group: `\mathbf{W}_Q` is `W_Q`."""
     text = scan.text
     while text[scan.pos : scan.pos + 1] == " ":
         scan.pos += 1
@@ -452,7 +450,7 @@ def _transparent(scan: _Scan) -> None:
         scan.skip |= {scan.pos, _mate(text, scan.pos) - 1}
 
 
-def _words(scan: _Scan) -> None:
+def _text_words(scan: _Scan) -> None:
     """Words set as text: a function, or one name; what holds formulas of its own is read as they are."""
     text = scan.text
     if text[scan.pos : scan.pos + 1] != "{":

@@ -17,11 +17,10 @@ from symattn.audit.arrays import Value, flat, shape
 from symattn.audit.evaluate import MODES
 from symattn.audit.exactness import decimal
 from symattn.audit.findings import Finding
-from symattn.audit.formula import name_key
 from symattn.audit.language_nodes import Apply, Array, Name, Node, Number, is_literal, key, numbers
 from symattn.audit.language_text import plain_text
 from symattn.audit.said import (
-    Entry, Evaluated, Literal, Page, Result, evaluated, literal_spread, literal_value, literals,
+    Entry, Evaluated, Literal, Page, Result, known_as, evaluated, literal_spread, literal_value, literals,
 )  # fmt: skip
 from symattn.audit.printed import Printed, Verdict, verdict
 from symattn.audit.provenance import Origins, origins, signed
@@ -56,6 +55,8 @@ class Outcome:
     targets: list[Node] = field(default_factory=list)
     entry: Entry | None = None
     given: tuple[str, ...] = ()
+    literal: Node | None = None
+    """The printed numbers that define the target and follow from nothing."""
 
     @property
     def wrong(self) -> list[Mark]:
@@ -120,8 +121,7 @@ class Run:
 
     def _is_redefined(self, node: Name) -> bool:
         """Whether a bare name on the left is (re)defined here: it is not where a formula on the page gave it a value that no number shows."""
-        text = f"{node.text}_{','.join(map(str, node.index))}" if node.index else node.text
-        entry = self.page.names.get(name_key(text))
+        entry = self.page.names.get(known_as(node))
         if entry is None:
             return True
         if entry.pending is not None:
@@ -226,6 +226,7 @@ class Run:
             else:
                 entry = Entry(printed, printed, printed)
                 self.out.given = tuple(x.text for x in literals(node) if x is not None)
+                self.out.literal = node
         self.before = (node, Evaluated(entry.start, entry.printed, entry.spread, (entry,) if entry.is_rounded else ()))
         self.out.entry = entry
         if collected is not None or entry.start is None:
@@ -332,7 +333,7 @@ class Run:
         assert self.before is not None
         before, known = self.before
         equal = _equal(known, value)
-        pairs = aligned(before, node)
+        pairs = aligned(before, node, lambda name: self.page.written.get(known_as(name)))
         judged = pairs is not None and self._pairs(pairs, relation, equal)
         if judged:
             value = self._value(node, side) or value

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from symattn.audit.article import Article, article, passages
 from symattn.audit.evaluate import Budget
 from symattn.audit.findings import Audit, Finding, Unread
-from symattn.audit.language_nodes import Node, is_literal, key
 from symattn.audit.links import Mark, Outcome, Run
-from symattn.audit.said import Entry, Page
+from symattn.audit.said import Page
 from symattn.audit.repair import repaired
 from symattn.audit.statements import Chain, Unreadable, statements
-from symattn.errors import LimitError, SymattnError
+from symattn.errors import SymattnError
 
 MOST_FINDINGS = 5000
 
@@ -47,9 +46,9 @@ def audit_article(source: str, title: str = "article", *, digits: int = 40) -> R
     LimitError
         When the article is too long.
 
-    >>> found = audit_article("$$2 \\times 3 = 7$$ and $$10/\\sqrt{3} = 5.77$$").audit
+    >>> found = audit_article(r"$$2 \times 3 = 7$$ and $$10/\sqrt{3} = 5.77$$").audit
     >>> [(f.name, str(f.verdict.printed), f.label) for f in found.findings]
-    [('1:17', '7', 'wrong'), ('1:46', '5.77', 'rounded')]
+    [('1:17', '7', 'wrong'), ('1:41', '5.77', 'rounded')]
     """
     a = article(source)
     state = _State(a, digits, Page(Budget()))
@@ -97,7 +96,7 @@ class _State:
             self._open(start, end, reason)
         if outcome.entry is not None:
             for target in outcome.targets:
-                self.page.define(target, outcome.entry)
+                self.page.define(target, outcome.entry, outcome.literal)
         if outcome.given:
             self.page.inputs.append(outcome.given)
         self.page.results += outcome.results
@@ -136,25 +135,5 @@ def _carried(mark: Mark, known: dict[str, Finding]) -> str:
         return ""
     origin = [known[n] for n in _names(mark) if n in known and n != f.name]
     wrong = [o for o in origin if o.verdict.wrong]
-    first = (wrong or [o for o in origin if o.verdict.error] or [None])[0]
+    first = next(iter(wrong or [o for o in origin if o.verdict.error]), None)
     return "" if first is None else first.carried or first.name
-
-
-def names_of(page: Page) -> dict[str, Entry]:
-    """The names that a page defined."""
-    return dict(page.names)
-
-
-def is_definition(chain: Chain) -> bool:
-    """Whether a chain only gives a name to printed numbers."""
-    nodes: list[Node | None] = [s.node for s in chain.sides]
-    return len(nodes) == 2 and nodes[1] is not None and is_literal(nodes[1]) and nodes[0] is not None and not is_literal(nodes[0])
-
-
-def label_of(chain: Chain) -> str:
-    """A text for what a chain is about."""
-    node = chain.sides[0].node
-    return "" if node is None else key(node)
-
-
-TOO_LONG = LimitError

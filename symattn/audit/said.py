@@ -14,10 +14,16 @@ from symattn.audit import arrays
 from symattn.audit.arrays import Value
 from symattn.audit.evaluate import Budget, Evaluator
 from symattn.audit.formula import look_up, name_key
-from symattn.audit.language_nodes import Apply, Array, Gap, Node, Number, key
+from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number, key
 from symattn.audit.printed import Printed
 from symattn.audit.reals import Real, interval, same
 from symattn.errors import ShapeError, SymattnError, UnknownNameError
+
+
+def known_as(name: Name) -> str:
+    """What a name of a formula is known by."""
+    return name_key(f"{name.text}_{','.join(map(str, name.index))}" if name.index else name.text)
+
 
 START, PRINTED, SPREAD = "start", "printed", "spread"
 
@@ -90,6 +96,8 @@ class Page:
 
     budget: Budget = field(default_factory=Budget)
     names: dict[str, Entry] = field(default_factory=dict)
+    written: dict[str, Node] = field(default_factory=dict)
+    """The literal by which a name was given, where it was."""
     formulas: dict[str, Entry] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     scalars: list[Result] = field(default_factory=list)
@@ -97,14 +105,16 @@ class Page:
     inputs: list[tuple[str, ...]] = field(default_factory=list)
     """Numbers that the page gives, as printed: of each vector or matrix that is no result."""
 
-    def define(self, node: Node, entry: Entry) -> None:
+    def define(self, node: Node, entry: Entry, literal: Node | None = None) -> None:
         """Keep the value of a name, or of a formula that stands for one."""
-        name = getattr(node, "text", None)
-        if name is not None and not isinstance(node, Number):
-            index = getattr(node, "index", ())
-            self.names[name_key(f"{name}_{','.join(map(str, index))}" if index else name)] = entry
-        else:
+        if not isinstance(node, Name):
             self.formulas[key(node)] = entry
+            return
+        name = known_as(node)
+        self.names[name] = entry
+        self.written.pop(name, None)
+        if literal is not None:
+            self.written[name] = literal
 
 
 @dataclass(frozen=True)
@@ -148,7 +158,14 @@ class Reading:
         if index and name_key(text) in found:
             value = self._of(found[name_key(text)], f"`{text}`")
             return look_up({name_key(text): value}, text, index)
-        return None
+        return None if index else self._gathered(text, found)
+
+    def _gathered(self, text: str, found: dict[str, Entry]) -> Value | None:
+        """A vector of which the page gave the elements one by one: `x_1`, `x_2` ..."""
+        elements: list[Value] = []
+        while (whole := name_key(f"{text}_{len(elements) + 1}")) in found:
+            elements.append(self._of(found[whole], f"`{text}`"))
+        return arrays.stacked(elements) if len(elements) > 1 else None
 
     def formula(self, node: Node) -> Value | None:
         """The value that the page gave a formula which has none by itself."""

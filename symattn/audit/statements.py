@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from symattn.audit.article import Article, Passage
 from symattn.audit.language import parse_tokens
 from symattn.audit.language_nodes import Node
+from symattn.audit.language_symbols import word_set
 from symattn.audit.language_tokens import ENDS, STARTS, Piece, tokens
 from symattn.errors import GrammarError, LimitError
 
@@ -22,9 +23,9 @@ _BREAKS = frozenset({"COMMA", "SEMI", "QUAD", "IMPLIES"})
 _OPERATORS = frozenset({"PLUS", "MINUS", "TIMES", "CDOT", "STAR", "ODOT", "AT", "DIV"})
 _UP = frozenset({"LPAR", "LSQ", "LBRACE", "MATBEGIN", "LANGLE", "CALLP", "FUNCP"})
 _DOWN = frozenset({"RPAR", "RSQ", "RBRACE", "MATEND", "RANGLE"})
-FILLERS = frozenset(
-    "and or so then thus hence therefore where with we get have obtain gives is are the a an for of which that this here now let "
-    "if becomes yields equals to be it since because as e.g i.e example e g".split()
+FILLERS = word_set(
+    "and or so then thus hence therefore where with we get have obtain gives is are the a an for of which that this "
+    "here now let if becomes yields equals to be it since because as e.g i.e example e g"
 )
 """Words before a formula that are no part of a name."""
 
@@ -206,10 +207,11 @@ def _with_words_as_relations(pieces: list[Piece]) -> list[Piece]:
     for k, p in enumerate(pieces):
         follows = pieces[k + 1].kind if k + 1 < len(pieces) else ""
         if p.kind == "COLON":
-            if follows in ("LSQ", "NUMBER", "MATBEGIN", "MINUS") and k and pieces[k - 1].kind in ("NAME", "RPAR"):
+            more = any(q.kind in RELATIONS for q in _outer(pieces[k + 1 :]))
+            if follows in ("LSQ", "NUMBER", "MATBEGIN", "MINUS") and k and pieces[k - 1].kind == "NAME" and not more:
                 out.append(replace(p, kind="MAPS"))
-            elif follows:
-                out.append(replace(p, kind="NAME", text="and"))
+            elif follows and not any(q.kind in RELATIONS for q in _outer(out)):
+                out = []  # `Scaling: 1 + 1 = 2` has a label
             continue
         words = p.text.split(" ") if p.kind == "NAME" else []
         if len(words) > 1 and words[-1] in ("is", "are", "equals") and follows in ("LSQ", "MATBEGIN"):

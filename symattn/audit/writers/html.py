@@ -102,7 +102,9 @@ def _claims(audit: Audit, digits: int) -> str:
     rows = []
     for group in words.groups(audit.findings):
         cells = " ".join(_cell(f, digits) for f in group.findings)
-        rows.append(f"<div class='equation {_worst(list(group.findings))}'><div class=claim>{_text(group.claim)}</div>{cells}</div>")
+        rows.append(
+            f"<div class='equation {_worst(list(group.findings))}'><div class=claim>{_text(group.claim)}</div>{cells}</div>"
+        )
     return f"<section><h2>Claims</h2>{''.join(rows)}</section>" if rows else ""
 
 

@@ -123,8 +123,10 @@ def _apply(n: Apply, marks: Marks) -> str:
     if n.op == "divide":
         return f"<mfrac>{''.join(f'<mrow>{p}</mrow>' for p in parts)}</mfrac>"
     if n.op == "power":
-        return f"<msup>{_grouped(n.args[0], parts[0])}<mrow>{parts[1]}</mrow></msup>" if not _plain(n.args[1]) else (
-            f"<msup>{_grouped(n.args[0], parts[0])}{parts[1]}</msup>"
+        return (
+            f"<msup>{_grouped(n.args[0], parts[0])}<mrow>{parts[1]}</mrow></msup>"
+            if not _plain(n.args[1])
+            else (f"<msup>{_grouped(n.args[0], parts[0])}{parts[1]}</msup>")
         )
     if n.op == "transpose":
         return f"<msup>{_grouped(n.args[0], parts[0])}<mi>T</mi></msup>"

@@ -47,7 +47,9 @@ def text(audit: Audit, *, digits: int = 10, everything: bool = False) -> str:
 
 def _table(audit: Audit, rows: list[Finding], digits: int) -> list[str]:
     """Lines of numbers in columns."""
-    cells = [(words.plain(str(f.verdict.printed)), words.short(f.verdict.exact, digits), _said(audit, f), _place(f)) for f in rows]
+    cells = [
+        (words.plain(str(f.verdict.printed)), words.short(f.verdict.exact, digits), _said(audit, f), _place(f)) for f in rows
+    ]
     wide = [max(len(c[k]) for c in cells) for k in (0, 1)]
     named = max(len(c[3]) for c in cells)
     return [f"  {n:<{named}}  {p:>{wide[0]}}  exact {e:<{wide[1]}}  {s}".rstrip() for p, e, s, n in cells]

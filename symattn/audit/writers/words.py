@@ -88,12 +88,12 @@ def headline(audit: Audit) -> str:
     n = len(audit.findings)
     if not n:
         return f"{plain(audit.title)}: no printed number was found that could be checked"
-    wrong = sum(kind(f) == BAD for f in audit.findings)
-    carried = sum(kind(f) == CARRIED for f in audit.findings)
-    open_ = sum(kind(f) == OPEN for f in audit.findings)
-    parts = [f"{wrong} wrong"] if wrong else ["nothing wrong" if not carried else "0 wrong by themselves"]
-    parts += [f"{carried} carried from an earlier step"] if carried else []
-    parts += [f"{open_} off in the last digit or not decidable"] if open_ else []
+    wrong = sum(f.verdict.wrong for f in audit.findings)
+    carried = sum(f.verdict.wrong and kind(f) == CARRIED for f in audit.findings)
+    open_ = sum(not f.verdict.wrong and not f.verdict.correct for f in audit.findings)
+    parts = [f"{wrong} wrong" if wrong else "nothing wrong"]
+    parts[0] += f" ({carried} of them carried from an earlier step)" if carried else ""
+    parts += [f"{open_} off in the last digits or not decidable"] if open_ else []
     return f"{plain(audit.title)}: {n} printed number{'s' if n != 1 else ''} checked, {', '.join(parts)}"
 
 
@@ -101,7 +101,7 @@ def first_step(audit: Audit) -> str:
     """The first failing step in words; nothing where nothing fails."""
     f = next((f for f in audit.findings if f.name == audit.first), None)
     if f is None:
-        return ""
+        return plain(audit.first)
     where = f"line {f.place}, " if f.place.isdigit() else ""
     digits = "" if f.verdict.correct else f", right: {right_digits(f.verdict)}"
     return f"{where}{plain(f.claim)}: {plain(str(f.verdict.printed))} printed{digits}"
