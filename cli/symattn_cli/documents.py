@@ -60,7 +60,7 @@ def write_file(path: str, text: str, *, append: bool = False) -> None:
         raise FileFormatError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def deliver(report: Report, format: str, output: str | None, *, strict: bool, color: bool = False) -> None:
+def deliver(report: Report, format: str, output: str | None, *, strict: bool, color: bool = False, verbose: bool = False) -> None:
     """Write a report.
 
     Without ``output`` the form goes to stdout. With it the form goes into the file, and stdout gets the text, or in the form
@@ -86,7 +86,7 @@ def deliver(report: Report, format: str, output: str | None, *, strict: bool, co
         typer.echo(document(report, format, strict=strict), nl=False)
         return
     if report.error is None:  # the text of an error is a message on stderr
-        typer.echo(report.to_text(color=color, strict=strict))
+        typer.echo(report.to_text(color=color, strict=strict, verbose=verbose))
 
 
 def progress(line: str) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import typer
 
-OTHERS = ("kernel", "format", "output", "save", "strict", "arithmetic", "backward_kernel")
+OTHERS = ("kernel", "format", "output", "save", "strict", "verbose", "arithmetic", "backward_kernel")
 """What may be said beside the report: another kernel, how it computes, and what becomes of the answer."""
 
 
-ANSWER = ("format", "output", "save")
+ANSWER = ("format", "output", "save", "verbose")
 """What becomes of the answer: never taken from a report, which may come from elsewhere and must not say what is written where."""
 
 

@@ -74,6 +74,9 @@ def command(
     no_guard: Annotated[
         bool, typer.Option("--no-guard", help="Leave out which known faults this run could not have shown.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="In the text every tensor of every input, those that pass too.")
+    ] = False,
     format: Annotated[
         str, typer.Option("--format", metavar="text|json|junit|github|html", help="The form of the report.")
     ] = "text",
@@ -142,7 +145,7 @@ def command(
         if refused is not None:
             deliver(refused, format, output, strict=strict)
         raise
-    deliver(report, format, output, strict=strict, color=_colors())
+    deliver(report, format, output, strict=strict, color=_colors(), verbose=verbose)
     if save is not None:
         from symattn.verify.savefile import save as save_run
 

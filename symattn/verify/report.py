@@ -304,11 +304,14 @@ class Report:
         text = json.dumps(self.to_dict(strict=strict), indent=2, ensure_ascii=False, allow_nan=False)
         return text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate becomes an escape of JSON
 
-    def to_text(self, *, color: bool = False, strict: bool = False) -> str:
-        """The answer for a reader, lines of at most 80 columns where names allow it; strict says what it objects to."""
+    def to_text(self, *, color: bool = False, strict: bool = False, verbose: bool = False) -> str:
+        """The answer for a reader, lines of at most 80 columns where names allow it; strict says what it objects to.
+
+        Inputs that pass have a line each where there are several, and a table of their tensors where it is ``verbose``.
+        """
         from symattn.verify.table import report_text
 
-        return report_text(self, color=color, strict=strict)
+        return report_text(self, color=color, strict=strict, verbose=verbose)
 
     def __str__(self) -> str:
         return self.to_text()

@@ -1,9 +1,9 @@
-"""The text of a report: a table per case for one kernel, a line per case for many."""
+"""The text of a report: of one kernel a line per case that passes and a table per other one, of many a line per case."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from symattn.arithmetic import Arithmetic
 from symattn.verify.compare import significant
@@ -15,7 +15,7 @@ WIDTH = 80
 _COLORS = {"pass": "32", "known": "33", "suspect": "33", "inconclusive": "33", "fail": "31"}
 
 
-def report_text(report: Report, *, color: bool = False, strict: bool = False) -> str:
+def report_text(report: Report, *, color: bool = False, strict: bool = False, verbose: bool = False) -> str:
     """The text of a report.
 
     Parameters
@@ -26,8 +26,10 @@ def report_text(report: Report, *, color: bool = False, strict: bool = False) ->
         Whether verdicts are coloured with ANSI codes.
     strict
         Whether what strict objects to is listed, and said beside the verdict.
+    verbose
+        Whether inputs that pass have a table of their own too; a single input always has one.
     """
-    lines = _many(report, color) if report.kernel is None else _one(report, color)
+    lines = _many(report, color) if report.kernel is None else _one(report, color, verbose or len(report.cases) == 1)
     lines += [line for w in report.warnings for line in _wrapped(f"warning: {w}")]
     lines += [line for d in report.diagnosis for line in _finding(d)]
     lines += [line for s in report.skipped for line in _wrapped(f"not run: {s}")]
@@ -82,23 +84,47 @@ def strength(report: Report, *, strict: bool = False) -> tuple[str, tuple[str, .
     return f"{guard.brief}; {'the JSON document' if failed else '--strict'} lists the others", guard.vacuity
 
 
-def _one(report: Report, color: bool) -> list[str]:
+def _one(report: Report, color: bool, verbose: bool) -> list[str]:
     lines = [f"kernel      {report.kernel}"]
     lines += _wrapped(f"definition  {conventions_text(report.definition)}", 12)
     declared = {c.arithmetic.get("name"): c.arithmetic for c in report.cases if c.arithmetic} or {None: report.arithmetic}
     for a in declared.values():  # golden files may have several dtypes
         lines += _wrapped(f"arithmetic  {Arithmetic.from_dict(a).describe()}", 12)
-    for case in report.cases:
-        lines += ["", _case_title(case)]
-        if case.error:
-            lines += _wrapped(f"  {_painted('known' if case.known else 'fail', color)}: {case.error}", 4)
-            continue
-        width = max(8, *(len(_label(t)) + 1 for t in case.tensors))
-        lines.append(f"  {'tensor':<{width}}{'verdict':<14}{'max error':>10}{'ulps':>10}{'of bound':>10}{'failing':>14}")
-        lines += [_row(t, color, width) for t in case.tensors]
-        lines += [line for t in case.tensors for line in _worst(t)]
-        lines += [line for t in case.tensors for line in _replayed(t)]
-        lines += [line for t in case.tensors for said in _reasons(t) for line in _wrapped(f"  {_label(t)} {said}", 4)]
+    brief = [] if verbose else [c for c in report.cases if c.verdict == "pass" and not c.deviates]
+    lines += _passing(brief, color)
+    for case in (c for c in report.cases if not any(c is b for b in brief)):
+        lines += ["", *_case(case, color)]
+    return lines
+
+
+def _passing(cases: Sequence[CaseReport], color: bool) -> list[str]:
+    """A line for each case that passes: the tensor that comes nearest to its bound, and the sizes."""
+    if not cases:
+        return []
+    judged = " ".join(dict.fromkeys(_label(t) for c in cases for t in c.tensors))
+    dtypes = dict.fromkeys(c.dtype for c in cases)
+    name = max(len(x) for x in ("input", *(c.case for c in cases))) + 2
+    own = max(map(len, dtypes)) + 2 if len(dtypes) > 1 else 0
+    lines = ["", *_wrapped(f"judged      {judged}, {' '.join(dtypes)}", 12)]
+    lines.append(f"{'input':<{name}}{'dtype' if own else '':<{own}}{'verdict':<9}{'of bound':>8}  {'worst':<7}sizes")
+    for c in cases:
+        t = max(c.tensors, key=lambda t: t.comparison.max_share)
+        share = f"{short(t.comparison.max_share):>8}  {_label(t):<6} {_sizes(c)}".rstrip()
+        lines.append(f"{c.case:<{name}}{c.dtype if own else '':<{own}}{_painted(c.verdict, color, 9)}{share}")
+    return lines
+
+
+def _case(case: CaseReport, color: bool) -> list[str]:
+    """A case with a line for every tensor, and its worst element."""
+    lines = [_case_title(case)]
+    if case.error:
+        return [*lines, *_wrapped(f"  {_painted('known' if case.known else 'fail', color)}: {case.error}", 4)]
+    width = max(8, *(len(_label(t)) + 1 for t in case.tensors))
+    lines.append(f"  {'tensor':<{width}}{'verdict':<14}{'max error':>10}{'ulps':>10}{'of bound':>10}{'failing':>14}")
+    lines += [_row(t, color, width) for t in case.tensors]
+    lines += [line for t in case.tensors for line in _worst(t)]
+    lines += [line for t in case.tensors for line in _replayed(t)]
+    lines += [line for t in case.tensors for said in _reasons(t) for line in _wrapped(f"  {_label(t)} {said}", 4)]
     return lines
 
 
@@ -134,8 +160,11 @@ def _reasons(t: TensorReport) -> list[str]:
 
 
 def _case_title(case: CaseReport) -> str:
-    sizes = " ".join(f"{k}={v}" for k, v in case.shape.items())
-    return f"{case.case}  {case.dtype}  {sizes}"
+    return f"{case.case}  {case.dtype}  {_sizes(case)}"
+
+
+def _sizes(case: CaseReport) -> str:
+    return " ".join(f"{k}={v}" for k, v in case.shape.items())
 
 
 def _row(t: TensorReport, color: bool, width: int) -> str:

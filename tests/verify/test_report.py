@@ -76,6 +76,33 @@ def test_the_table_of_many_kernels_groups_them_and_names_the_tensors():
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_an_input_that_passes_has_a_line_and_any_other_one_a_table():
+    first = replace(report(tensor("pass"), tensor("pass", name="lse")).cases[0], shape={"B": 2, "N": 5})
+    named = {
+        "good": (),
+        "bad": (tensor("fail"),),
+        "open": (tensor("inconclusive"),),
+        "odd": (tensor("suspect"),),
+        "old": (tensor("fail", "because"),),
+    }
+    cases = tuple(replace(first, case=n, tensors=t or first.tensors) for n, t in named.items())
+    lines = replace(report(tensor("pass")), cases=cases).to_text().splitlines()
+    assert "judged      O LSE, bfloat16" in lines
+    assert lines[lines.index("input  verdict  of bound  worst  sizes") + 1] == "good   pass        0.333  O      B=2 N=5"
+    assert [x.split()[0] for x in lines if x.endswith("bfloat16  B=2 N=5")] == ["bad", "open", "odd", "old"]
+    whole = replace(report(tensor("pass")), cases=cases).to_text(verbose=True).splitlines()
+    assert "good  bfloat16  B=2 N=5" in whole and not [x for x in whole if x.startswith("judged")]
+    assert "good  bfloat16  B=2 N=5" in replace(report(tensor("pass")), cases=cases[:1]).to_text()
+
+
+def test_passing_inputs_of_several_dtypes_say_theirs():
+    one = report(tensor("pass")).cases[0]
+    two = replace(one, case="normal in 32 bits", dtype="float32")
+    lines = replace(report(tensor("pass")), cases=(one, two)).to_text().splitlines()
+    assert "normal             bfloat16  pass        0.333  O      B=1" in lines
+    assert "normal in 32 bits  float32   pass        0.333  O      B=1" in lines
+
+
 def test_a_kernel_that_gave_nothing():
     assert report(error="it raised").verdict == "fail"
     known = report(error="it raised", known="as on every CPU")
