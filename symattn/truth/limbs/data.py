@@ -12,16 +12,18 @@ import sympy as sp
 
 from symattn.errors import UnfitError
 from symattn.numbers import exact_array
-from symattn.program import Program, Tensor, name_of, subscripts_of
+from symattn.program import Program, Tensor, name_of, reads, subscripts_of
 from symattn.readings.code import compiled, constant
 from symattn.readings.decisions import OUTSIDE, YES, columns_of, decide
 from symattn.readings.sizes import Extents, check_names, find_sizes
 from symattn.readings.subscripts import INTEGERS, Subscripts, either, loose_symbols
 from symattn.truth.limbs.forms import Axes, Conditions, Plain
-from symattn.truth.limbs.slices import Floats, doubles
+from symattn.truth.limbs.slices import Floats, doubles, extent
 
 Bools = npt.NDArray[np.bool_]
 Batch = tuple[int, ...]
+LARGEST, SMALLEST = 200, -220
+"""Binary exponents of inputs, float32 with room: products of three of them, and their errors, are ordinary float64 numbers."""
 
 
 class Data:
@@ -52,7 +54,7 @@ class Data:
         self.rows, self.keys = math.prod(self.row_sizes), self.extents.size(axes.key)
         self.batches: list[Batch] = list(np.ndindex(*self.extents.shape(axes.batch)))
         self.subscripts = Subscripts(self._integers, self.sizes, lambda name: self.arrays.get(name))
-        self._floats: dict[str, Floats] = {}
+        self._floats: dict[tuple[str, bool], Floats] = {}
 
     def check(self) -> None:
         """Refuse numbers that are not dyadic, or not finite, where more is done with them than comparing and adding.
@@ -62,28 +64,28 @@ class Data:
         UnfitError
             Naming the input.
         """
-        for name in self.program.inputs:
-            if name not in self.program.discrete and self.arrays[name].dtype.kind in "OUS":
-                self.floats(name)
+        several = [n for n in self.program.inputs if n not in self.program.discrete]
+        masked = {name_of(x) for s in self.program for c in s.conditions for x in reads(c)}
+        for name in several:
+            if self.arrays[name].ndim >= 2:
+                self.floats(name, finite=name not in masked)
 
     def _integers(self, name: str) -> npt.NDArray[np.int64] | None:
         a = self.arrays.get(name)
         return a.astype(np.int64) if a is not None and a.dtype.kind in "biu" else None
 
     def floats(self, name: str, finite: bool = True) -> Floats:
-        """An input as float64, exactly."""
-        if name not in self._floats:
+        """An input as float64, exactly; infinities and NaN only where ``finite`` says that they may be there."""
+        if (name, finite) not in self._floats:
             a = self.arrays[name]
-            if not finite and a.dtype.kind not in "OUS":
-                with np.errstate(all="ignore"):
-                    wide = a.astype(np.float64)
-                self._floats[name] = wide
-            else:
-                found = doubles(a)
-                if found is None:
-                    raise UnfitError(f"{name} holds numbers that are not finite or that float64 does not hold exactly")
-                self._floats[name] = found
-        return self._floats[name]
+            found = doubles(a) if finite or a.dtype.kind in "OUS" else a.astype(np.float64)
+            if found is None:
+                raise UnfitError(f"{name} holds numbers that are not finite or that float64 does not hold exactly")
+            top, bottom = extent(found[np.isfinite(found)])
+            if top > LARGEST or bottom < SMALLEST:
+                raise UnfitError(f"{name} holds numbers beyond 2^{LARGEST} or finer than 2^{SMALLEST}")
+            self._floats[name, finite] = found
+        return self._floats[name, finite]
 
     def at_batch(self, x: Tensor, batch: Batch, finite: bool = True) -> tuple[Floats, tuple[sp.Symbol, ...]]:
         """A read at one batch, and the indices that are left."""

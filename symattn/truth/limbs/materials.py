@@ -30,6 +30,8 @@ from symattn.truth.limbs.rows import radii, upper
 from symattn.truth.limbs.scores import Dots
 from symattn.truth.limbs.slices import Floats
 
+MOST = 2.0**400
+"""Coefficients of rows beyond this are not taken: bounds are float64 numbers."""
 ABOVE = 1 + 2.0**-30
 """What a few roundings of float64 in a bound are worth."""
 
@@ -75,8 +77,8 @@ def column(values: Sequence[Any], limbs: int, least: int | None = None) -> Colum
         Exponent at least.
     """
     bound = upper(values)
-    if not np.isfinite(bound).all():
-        raise UnfitError("a coefficient is too large for float64 to bound it")
+    if not (bound <= MOST).all():
+        raise UnfitError("a coefficient of a row is too large")
     exponent = exponent_for(float(bound.max(initial=0.0)))
     exponent = exponent if least is None else max(exponent, least)
     unit = exponent - BITS * limbs

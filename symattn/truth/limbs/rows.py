@@ -18,6 +18,8 @@ from symattn.readings.subscripts import loose_symbols
 from symattn.truth.limbs.data import Batch, Data
 
 Column = list[Any]
+LEAST = 2.0**-300
+"""What bounds of balls are raised by, so that no product of bounds is lost below the smallest float64 number."""
 
 
 class Rows:
@@ -103,8 +105,8 @@ def _nothing(name: str) -> Column:
 
 
 def upper(values: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """Bounds on the absolute values of balls, a little above."""
-    return np.array([float(abs(v).upper()) for v in values]) * (1 + 2.0**-40) + 2.0**-900
+    """Bounds on the absolute values of balls, a little above, and above ``LEAST``."""
+    return np.array([float(abs(v).upper()) for v in values]) * (1 + 2.0**-40) + LEAST
 
 
 def radii(values: Sequence[Any], bits: int) -> np.ndarray[Any, Any]:

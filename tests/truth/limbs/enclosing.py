@@ -48,7 +48,7 @@ def check(program, inputs, bits=160, outputs=None, further=200):
         nothing = fixed.scale < Fraction(1, 2 ** (bits + 40))
         assert nothing or fixed.radius <= fixed.scale / 2**bits, (name, float(fixed.radius), float(fixed.scale))
         largest = max((abs(v) for v in fixed.midpoints().ravel() if isinstance(v, Fraction)), default=Fraction(0))
-        assert nothing or largest <= fixed.scale * 8 * max(fixed.shape), name
+        assert nothing or largest <= fixed.scale * 8 * max(fixed.shape, default=1), name
     return worst
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from symattn.definition import Definition
 from symattn.truth.derived import with_gradient
+from symattn.truth.limbs import unfit
 from tests.truth.limbs import enclosing
 
 PROGRAM = with_gradient(Definition().program())
@@ -106,3 +107,27 @@ def test_many_blocks_give_the_same_as_one(monkeypatch):
         other = parts[name]
         for a, b in zip(one.midpoints().ravel(), other.midpoints().ravel(), strict=True):
             assert a == b or abs(a - b) <= one.radius + other.radius
+
+
+@pytest.mark.parametrize("name", ["Q", "V", "dO"])
+@pytest.mark.parametrize("size", [1e300, 1e-300, 1e-310, 3e38, 1e-45])
+def test_numbers_at_the_ends_of_the_formats(name, size):
+    """They are enclosed, or refused with a reason: no radius is lost below the smallest float64 number."""
+    inputs = enclosing.draw(PROGRAM, 13, np.float64, sizes(3, 4, 2, 2))
+    inputs[name] = np.full(inputs[name].shape, size)
+    inputs[name][0, 0] *= 0.5
+    why = unfit(PROGRAM, inputs)
+    if 1e-60 < size < 1e60:
+        assert why is None
+    if why is None:
+        enclosing.check(PROGRAM, inputs)
+    else:
+        assert name in why
+
+
+def test_a_sink_that_takes_everything():
+    program = with_gradient(Definition(sink=True, heads=1).program())
+    inputs = enclosing.draw(program, 14, sizes={**sizes(3, 4, 2, 2), "H": 1})
+    for sink in (5e3, 1e5, -1e5):
+        inputs["sink"] = np.full(inputs["sink"].shape, sink)
+        enclosing.check(program, inputs)
