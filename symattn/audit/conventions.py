@@ -25,7 +25,7 @@ from symattn.audit.sheet import Rewrite, Sheet
 from symattn.audit.values import Values
 from symattn.errors import SymattnError
 from symattn.indexed import tensor
-from symattn.program import Program, Statement, index, name_of
+from symattn.program import Program, Statement, index, name_of, size
 from symattn.readings import numpy as floats
 
 Array = npt.NDArray[Any]
@@ -35,6 +35,7 @@ SLACK = 1e-9
 FAR = Fraction(1, 10**5)
 """Relative error up to which a number is a matter of arithmetic and not of conventions."""
 MOST_NUMBERS = 4000
+MOST_TITLES = 3
 
 
 @dataclass(frozen=True)
@@ -66,21 +67,17 @@ def _scale(text: str, title: str) -> Change:
     return Change("scale", title, {"scale": text})
 
 
-def _swapped(*names: str) -> Rewrite:
-    """The program in which some statements read with i and j exchanged; the target stays."""
-
-    def rewrite(program: Program) -> Program:
-        i, j = index("i"), index("j")
-        both = {i: j, j: i}
-        out = [replace(s, expr=s.expr.xreplace(both)) if s.name in names else s for s in program]
-        return program.with_statements(out)
-
-    return rewrite
+def _square(program: Program, statements: Iterable[Statement]) -> Program:
+    """A program in which there are as many keys as queries: one may then be read in the place of the other."""
+    n, m, j = size("n"), size("m"), index("j")
+    kept = [s.xreplace({m: n}) for s in statements]
+    return Program(tuple(kept), {**{a: v.xreplace({m: n}) for a, v in program.dims.items()}, j: n}, program.outputs)
 
 
 def _roles(program: Program) -> Program:
     """Queries and keys exchanged in the scores: ``R[i, j] = K_i . Q_j``."""
-    return _swapped("R")(program)
+    i, j = index("i"), index("j")
+    return _square(program, [replace(s, expr=s.expr.xreplace({i: j, j: i})) if s.name == "R" else s for s in program])
 
 
 def _weights_turned(program: Program) -> Program:
@@ -91,28 +88,19 @@ def _weights_turned(program: Program) -> Program:
         reads = {x: x.xreplace({i: j, j: i}) for x in s.reads if name_of(x) == "P"}
         return replace(s, expr=s.expr.xreplace(reads), where=s.where.xreplace({i: j, j: i})) if s.name == "O" else s
 
-    return program.with_statements(map(turned, program))
+    return _square(program, map(turned, program))
 
 
 def _over_queries(program: Program) -> Program:
     """The softmax along the other axis: every key's weights sum to 1 over the queries."""
     i, j = index("i"), index("j")
-    stats = [s for s in program if s.name in ("m", "l") and s.over == (j,)]
-    table = {}
-    for s in stats:
-        axes = tuple(j if a == i else a for a in s.indices)
-        table[s.target] = tensor(s.name, *axes)
-    gone = {"L"}
+    stats = {s.target: tensor(s.name, *(j if a == i else a for a in s.indices)) for s in program if s.name in ("m", "l")}
     out = []
     for s in program:
-        if s.name in gone:
-            continue
-        moved = replace(s, expr=s.expr.xreplace(table))
-        if s in stats:
-            moved = replace(moved, target=table[s.target], over=(i,))
-        out.append(moved)
-    outputs = [n for n in program.outputs if n not in gone]
-    return Program(tuple(out), program.dims, tuple(outputs), {})
+        if s.name != "L":
+            moved = replace(s, expr=s.expr.xreplace(stats))
+            out.append(replace(moved, target=stats[s.target], over=(i,)) if s.target in stats else moved)
+    return Program(tuple(out), program.dims, tuple(n for n in program.outputs if n != "L"))
 
 
 SCALES = (
@@ -168,25 +156,28 @@ def search(example: Example, done: Sequence[Checked]) -> tuple[Alternative, ...]
     wrong = [c for c in judged if any(_own_error(f) for f in c.findings)]
     if not wrong or sum(c.claim.printed.size for c in judged) > MOST_NUMBERS:
         return ()
-    found: dict[tuple[str, ...], Alternative] = {}
+    open_ = [c for c in judged if c not in wrong and not _explained(c)]
+    found: dict[tuple[str, ...], list[tuple[Change, ...]]] = {}
     for combined in _combinations(_relevant(example, wrong)):
-        held = tuple(_holding(example, combined, wrong))
-        if not held or held in found:
-            continue
-        others = tuple(c.claim.name for c in judged if c not in wrong and not _explained(c))
-        numbers = sum(len(c.findings) for c in wrong if c.claim.name in held)
-        whole = len(held) == len(wrong) and not others
-        found[held] = Alternative(" and ".join(c.title for c in combined), held, numbers, whole)
-        if whole:
+        if len(combined) > 1 and any(len(held) == len(wrong) for held in found):
             break
-    best = sorted(found.values(), key=lambda a: (-a.everything, -len(a.claims)))
+        held = tuple(_holding(example, combined, wrong))
+        if held and (held not in found or len(combined) == len(found[held][0])):
+            found.setdefault(held, []).append(combined)
     seen: set[str] = set()
     out = []
-    for a in best:
-        if not set(a.claims) <= seen:
-            out.append(a)
-            seen |= set(a.claims)
+    for held in sorted(found, key=lambda held: -len(held)):
+        if not set(held) <= seen:
+            seen |= set(held)
+            numbers = sum(len(c.findings) for c in wrong if c.claim.name in held)
+            out.append(Alternative(_titled(found[held]), held, numbers, len(held) == len(wrong) and not open_))
     return tuple(out)
+
+
+def _titled(found: Sequence[tuple[Change, ...]]) -> str:
+    """Conventions that explain the same: the first few of them."""
+    titles = [" and ".join(c.title for c in combined) for combined in found[:MOST_TITLES]]
+    return " or ".join(titles) + (f" ({len(found) - MOST_TITLES} more)" if len(found) > MOST_TITLES else "")
 
 
 def _relevant(example: Example, wrong: Sequence[Checked]) -> list[Change]:

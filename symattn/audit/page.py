@@ -27,7 +27,7 @@ def audit(page: ClaimsFile, *, digits: int = 40) -> Audit:
     >>> page = parse(b'[inputs]\nscores = ["0", "4"]\nd_k = "4"\n[claims]\nweights = ["0.27", "0.73"]', "demo")
     >>> found = audit(page)
     >>> [f.label for f in found.findings], found.first, [a.title for a in found.alternatives]
-    (['wrong', 'wrong'], 'weights[0]', ['a scale of 1/d'])
+    (['wrong', 'wrong'], 'weights[0]', ['a scale of 1/d or a scale of 1/4'])
     """
     findings: list[Finding] = []
     unread: list[Unread] = []

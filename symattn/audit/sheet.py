@@ -285,6 +285,8 @@ def _start(given: Mapping[str, Given], definition: Mapping[str, Any]) -> Start:
             midway[letter] = g.values
         elif size is not None and not g.values.ndim:
             sizes[size] = _whole(name, g.values[()])
+    if "x" in fields:  # a page may give some of Q, K and V beside X: they stand in for the projections
+        midway |= {letter: fields.pop(name) for letter, name in (("Q", "query"), ("K", "key"), ("V", "value")) if name in fields}
     split = _split(fields, definition)
     filled = _fill(fields, midway, sizes)
     return Start(fields, midway, filled, sizes, split)

@@ -23,7 +23,7 @@ def audited(name):
 
 
 def found(name):
-    """The findings of an example by the names that the expected file uses: those of an example's part with or without its name."""
+    """The findings of an example by the names of the expected file, in which the name of a part may be left out."""
     want = EXPECTED[name]
     return {f.name if f.name in want else f.name.partition(".")[2]: f for f in audited(name).findings}
 

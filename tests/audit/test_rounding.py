@@ -61,7 +61,8 @@ def test_a_bare_integer_from_rounded_inputs_is_not_decidable():
 
 
 def test_expressions_of_rounded_inputs():
-    text = '[inputs]\nu = ["1.0", "2.0", "3.0"]\nhalf_width = "0.05"\n[claims]\np = {of = "softmax(u)", printed = ["0.09", "0.26", "0.40"]}'
+    claims = 'p = {of = "softmax(u)", printed = ["0.09", "0.26", "0.40"]}'
+    text = f'[inputs]\nu = ["1.0", "2.0", "3.0"]\nhalf_width = "0.05"\n[claims]\n{claims}'
     assert statuses(text) == ["rounded", WITHIN, WRONG]
 
 
