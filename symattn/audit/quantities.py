@@ -40,6 +40,7 @@ WEIGHTS: dict[str, tuple[str, ...]] = {
 SIZES: dict[str, tuple[str, ...]] = {"d": ("d", "dk", "dhead", "headdim"), "dmodel": ("dmodel",)}
 """Sizes that a page states, for where no array shows them."""
 
+_SHOWN = {"R": "scores", "S": "scaled", "A": "capped", "Z": "logits", "P": "weights", "O": "output", "L": "lse"}
 _LETTER = {name: letter for letter, names in QUANTITIES.items() for name in names}
 _FIELD = {name: field for field, names in WEIGHTS.items() for name in names}
 _SIZE = {name: size for size, names in SIZES.items() for name in names}
@@ -105,7 +106,7 @@ def tensor_named(name: str, letters: Collection[str], parameters: Iterable[str] 
         for letter in sorted(letters):
             if letter in ("d" + base, "d" + plain(base).upper()) or field_of(letter, parameters) == "grad_" + base:
                 return letter
-    known = {names[0] for letter, names in QUANTITIES.items() if letter in letters} | {x for x in letters if len(x) <= 3}
+    known = {_SHOWN.get(letter, letter) for letter in QUANTITIES if letter in letters}
     raise UnknownNameError(f"there is no quantity {name!r} here. {nearest(name, known)}")
 
 

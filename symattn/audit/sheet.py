@@ -31,6 +31,8 @@ Run = Callable[[Program, dict[str, Array], str], Array]
 
 MIDWAY = ("R", "S", "P")
 """Tensors at which a page may start: scores, scaled scores, weights."""
+STEPS = ("R", "S", "A", "Z")
+"""Scores, scaled, capped, and as the softmax takes them."""
 BEFORE_MASK = ("R", "S", "A")
 """Tensors that pages print for all keys, those that a mask hides included."""
 
@@ -107,11 +109,7 @@ class Sheet:
         letters = {s.name for s in program} | set(program.inputs)
         if name[:1] == "d" or name.startswith("grad_"):
             letters |= {s.name for s in self.gradient if s.name.startswith("d")} | {"d" + n for n in program.outputs}
-        found = tensor_named(name, letters, self.bound.definition.parameters)
-        steps = ("R", "S", "A", "Z")
-        if found in steps:  # a step that the definition leaves out leaves the scores as the step before it
-            found = next(x for x in reversed(steps[: steps.index(found) + 1]) if x in letters or x == "R")
-        return found
+        return tensor_named(name, letters, self.bound.definition.parameters)
 
     def hidden(self) -> Array:
         """Where a mask hides key j from query i, in the axes of the scores."""
@@ -153,10 +151,10 @@ class Sheet:
 
     def statement(self, base: str) -> str:
         """The statement or input that a quantity is: ``O`` is the last output, ``heads`` what the heads give."""
+        if base in STEPS:  # a step that the definition leaves out leaves the scores as the step before it
+            return next(x for x in reversed(STEPS[: STEPS.index(base) + 1]) if x in self.forward or x == "R")
         if base == "heads":
             return "O"
-        if base == "S" and "S" not in self.forward:  # a scale of 1 leaves the scores as they are
-            return "R"
         return "Y" if base == "O" and "Y" in self.forward else base
 
     def direct(self, base: str) -> frozenset[str]:
@@ -166,7 +164,8 @@ class Sheet:
             return frozenset()
         program = self.forward if name in self.forward else self.gradient
         bases = {"Y": "O", "O": "heads" if "Y" in self.forward else "O"}
-        return frozenset(bases.get(n, n) for n in program[name].needs) if name in program else frozenset()
+        needs = program[name].needs if name in program else frozenset()
+        return frozenset(bases.get(n, n) for n in needs) | {x for x in STEPS if self.statement(x) in needs}
 
     def _wanted(self, letter: str) -> Program:
         program = self.gradient if letter not in {s.name for s in self.forward} and letter[:1] == "d" else self.forward
@@ -224,7 +223,8 @@ class Sheet:
 
     def placed(self, base: str, x: Array) -> Array:
         """A page's array in the axes of the program."""
-        program, name = self.forward, self.statement(base)
+        name = self.statement(base)
+        program = self.forward if name in self.forward or name in self.forward.shapes else self.gradient
         rank = len(program[name].indices) if name in program else len(program.shapes[name])
         heads = self.bound.axes.heads
         if base == "O" and name == "O" and heads > 1 and x.ndim == 2:

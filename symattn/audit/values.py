@@ -71,8 +71,8 @@ class Values:
         if place is not None:
             try:
                 return self.base(place), place.index
-            except UnknownNameError:
-                if not any(c in text for c in " ^("):
+            except SymattnError:
+                if " " not in text.strip():
                     raise
         base = name if self.let.get(name) == text else EXPRESSION + text
         self.formula(base)

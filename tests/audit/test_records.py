@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from symattn.audit.page import audit
 from symattn.audit.claimsfile import load
+from symattn.audit.page import audit
 
 DATA = Path(__file__).parent / "data"
 EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))

@@ -7,8 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from symattn.audit.page import audit
 from symattn.audit.claimsfile import parse
+from symattn.audit.page import audit
 from symattn.audit.printed import UNDECIDED, WITHIN, WRONG
 from symattn.audit.ranges import Box
 from symattn.audit.sheet import Sheet
