@@ -7,7 +7,6 @@ first evaluation of full precision and the next one, ties and zeros that the pro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -16,24 +15,22 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import sympy as sp
 
 from symattn.errors import UndecidedError
 from symattn.program import Program
-from symattn.readings.sizes import Extents
 from symattn.truth import settled
 from symattn.truth.enclosure import Enclosure, How
+from symattn.truth.parts import Part, job_of, parts_of, places
 from symattn.truth.questions import Question, floor_of, tiny
-from symattn.truth.restricted import at_positions, indices_of
 from symattn.truth.tiers import Found, Job, Taken, Tier, take
 from symattn.truth.values import Joined, Patched, Values
 
-__all__ = ["Plan", "Step", "escalate", "parts_of"]
+__all__ = ["Plan", "Step", "escalate"]
 
 Positions: TypeAlias = npt.NDArray[np.intp]
 Bools: TypeAlias = npt.NDArray[np.bool_]
-PARTS = 512
-"""Parts that the open elements of one output are at most cut into; more are evaluated as a whole."""
+BUDGET = 4
+"""How many times the points of one settling are spent on all of it."""
 SPARE = 12
 """Bits that a tier of one precision has to have beyond what the question needs, to be tried."""
 DEEPEST = 4096
@@ -102,15 +99,6 @@ class Step:
         at = f" at {self.bits} bits" if self.bits else ""
         text = f"{self.tier}{at}, {where}: {self.asked} elements open before, {self.left} after"
         return text + "".join(f"\n  not by {name}: {why}" for name, why in self.declined.items())
-
-
-@dataclass(frozen=True)
-class Part:
-    """Open elements that are found together: some outputs, at some positions of some indices (none: all of the program)."""
-
-    outputs: tuple[str, ...]
-    positions: Mapping[sp.Symbol, tuple[int, ...]]
-    at: Mapping[str, Positions]
 
 
 class _Tensor:
@@ -249,7 +237,7 @@ def _round(job: Job, plan: Plan, tensors: dict[str, _Tensor], steps: list[Step])
     failed: UndecidedError | None = None
     for part in parts_of(job.program, job.sizes, {n: t.open for n, t in tensors.items()}):
         try:
-            taken = take(_job_of(_unsaved(job) if part.positions else job, part), others)
+            taken = take(job_of(job, part), others)
         except UndecidedError as error:
             failed = error
             continue
@@ -272,7 +260,7 @@ def _take_in(program: Program, plan: Plan, tensor: _Tensor, name: str, tier: str
         where, pieces, opened = [], [], []
         for part, found in (d for d in done if d[1].assumption == assumption):
             at = part.at[name]
-            local = _local(at, tensor.values.shape, program[name].indices, part.positions, found.values.shape)
+            local = places(at, tensor.values.shape, program[name].indices, part.positions, found.values.shape)
             piece = found.values.each(partial(_picked, local))
             where.append(at)
             pieces.append(piece)
@@ -284,105 +272,48 @@ def _picked(at: Positions, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.reshape(-1)[at]
 
 
-def _unsaved(job: Job) -> Job:
-    """A job without a checkpoint: a few rows are found faster than they are saved."""
-    return replace(job, work=None if job.work is None else replace(job.work, checkpoint=None))
-
-
-def _job_of(job: Job, part: Part) -> Job:
-    lean = job.program.with_statements(job.program.statements, part.outputs).live()
-    made = at_positions(lean, job.inputs, job.sizes, part.positions)
-    assert made is not None, "an output is cut along indices of its own"
-    program, inputs, sizes = made
-    return replace(job, program=program, inputs=inputs, sizes=sizes, outputs=part.outputs)
-
-
-def _local(
-    at: Positions,
-    shape: tuple[int, ...],
-    indices: tuple[sp.Symbol, ...],
-    positions: Mapping[sp.Symbol, tuple[int, ...]],
-    cut: tuple[int, ...],
-) -> Positions:
-    """Where elements of a tensor lie in the same tensor cut down to some positions."""
-    where = list(np.unravel_index(at, shape)) if shape else []
-    for k, a in enumerate(indices):
-        if a in positions:
-            where[k] = np.searchsorted(np.asarray(positions[a]), where[k])
-    return np.ravel_multi_index(where, cut) if shape else np.zeros(len(at), dtype=np.intp)
-
-
-def parts_of(program: Program, sizes: Mapping[str, int], opened: Mapping[str, npt.NDArray[np.bool_]]) -> Iterator[Part]:
-    """Open elements gathered into parts of a program: by one position of every index that the rows share, and by rows.
-
-    Outputs with the same rows are evaluated together. What cannot be cut, and what is open nearly everywhere, is evaluated whole.
-    """
-    by_size = {s: sizes[str(s)] for s in program.sizes if str(s) in sizes}
-    extents = Extents(program, by_size)
-    groups: dict[tuple[Any, ...], dict[str, Positions]] = {}
-    for name, mask in opened.items():
-        at = np.flatnonzero(mask)
-        if not at.size:
-            continue
-        for key, here in _keys(program, extents, name, mask.shape, at):
-            groups.setdefault(key, {})[name] = here
-    for (outer, row), found in groups.items():
-        outputs = tuple(found)
-        if row is None:
-            yield Part(outputs, {}, found)
-            continue
-        rows = np.unique(np.concatenate([_along(program, row, n, opened[n].shape, at) for n, at in found.items()]))
-        yield Part(outputs, {**{a: (k,) for a, k in outer}, row: tuple(rows.tolist())}, found)
-
-
-def _along(program: Program, a: sp.Symbol, name: str, shape: tuple[int, ...], at: Positions) -> Positions:
-    return np.unravel_index(at, shape)[program[name].indices.index(a)]
-
-
-def _keys(
-    program: Program, extents: Extents, name: str, shape: tuple[int, ...], at: Positions
-) -> Iterator[tuple[tuple[Any, ...], Positions]]:
-    """The parts that the open elements of one output belong to."""
-    along = indices_of(program, name)
-    whole: tuple[Any, ...] = ((), None)
-    if not along or 2 * at.size > math.prod(shape):
-        yield whole, at
-        return
-    row = max(along, key=extents.size)
-    outer = [a for a in along if a != row and extents.size(a) > 1]
-    if not outer:
-        yield ((), row), at
-        return
-    places = np.stack([_along(program, a, name, shape, at) for a in outer])
-    distinct, of = np.unique(places, axis=1, return_inverse=True)
-    if distinct.shape[1] > PARTS:
-        yield whole, at
-        return
-    for k in range(distinct.shape[1]):
-        key = tuple(zip(outer, distinct[:, k].tolist(), strict=True))
-        yield (key, row), at[of.ravel() == k]
-
-
 def _settle(job: Job, tensors: dict[str, _Tensor], steps: list[Step]) -> None:
     """What the program shows exactly, of the elements that are open."""
-    before, rows, reasons = _open(tensors), 0, {}
-    for part in parts_of(job.program, job.sizes, {n: t.open for n, t in tensors.items()}):
-        small = _job_of(job, part)
+    before, done, reasons = _open(tensors), 0, {}
+    left = settled.POINTS * BUDGET
+    shapes = {n: t.values.shape for n, t in tensors.items()}
+    parts = parts_of(job.program, job.sizes, {n: t.open for n, t in tensors.items()})
+    for part in (p for whole in parts for p in _smaller(job, whole, shapes)):
+        small = job_of(job, part)
+        left -= settled.points_of(small.program, small.sizes)
         try:
+            if left < 0:
+                raise UndecidedError(f"more than {settled.POINTS * BUDGET} points")
             found = settled.settle(small.program, small.inputs, small.sizes, part.outputs)
         except UndecidedError as why:
             reasons["settled"] = str(why)
             continue
-        rows += 1
+        done += 1
         for n, at in part.at.items():
-            local = _local(at, tensors[n].values.shape, job.program[n].indices, part.positions, found[n].shape)
-            exact = [(k, x) for k, x in zip(at.tolist(), found[n].ravel()[local].tolist(), strict=True) if x is not None]
+            here = places(at, tensors[n].values.shape, job.program[n].indices, part.positions, found[n].shape)
+            exact = [(k, x) for k, x in zip(at.tolist(), found[n].ravel()[here].tolist(), strict=True) if x is not None]
             if exact:
                 settled.check(n, tensors[n].values, exact)
                 where = np.array([k for k, _ in exact], dtype=np.intp)
                 values = settled.values_of([x for _, x in exact])
                 tensors[n].patch(where, [values], "settled", None, np.zeros(len(exact), dtype=bool))
-    steps.append(Step("settled", 0, before, _open(tensors), rows, reasons))
+    steps.append(Step("settled", 0, before, _open(tensors), done, reasons))
+
+
+def _smaller(job: Job, part: Part, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Part]:
+    """A part in pieces of so few rows that each can be settled."""
+    small = job_of(job, part)
+    count = -(-settled.points_of(small.program, small.sizes) // settled.POINTS)
+    if count == 1 or not part.positions:
+        yield part
+        return
+    a = max(part.positions, key=lambda a: len(part.positions[a]))
+    for rows in np.array_split(np.array(part.positions[a]), min(count, len(part.positions[a]))):
+        of = {n: np.unravel_index(x, shapes[n])[job.program[n].indices.index(a)] for n, x in part.at.items()}
+        at = {n: part.at[n][np.isin(of[n], rows)] for n in part.outputs}
+        kept = {n: x for n, x in at.items() if x.size}
+        if kept:
+            yield Part(tuple(kept), {**part.positions, a: tuple(rows.tolist())}, kept)
 
 
 def _only_tiny(tensors: Mapping[str, _Tensor], digits: int) -> bool:

@@ -33,7 +33,8 @@ class Rounded:
 def rounded(values: Values, format: str | Format) -> Rounded:
     """Both ends of every element rounded once, to nearest, ties to even.
 
-    Float64 arrays that enclose the values tell for most elements of a format of up to 24 bits; the others become fractions.
+    Float64 arrays that enclose the values tell for most elements of a format of up to 24 bits; the others become fractions,
+    unless the values are no more than float64 arrays: then an end may be one float64 number further out than it is.
 
     >>> import numpy as np
     >>> from symattn.truth.values import Floats
@@ -43,14 +44,14 @@ def rounded(values: Values, format: str | Format) -> Rounded:
     """
     f = formats.get(format)
     low, high, rest = np.empty(values.size), np.empty(values.size), np.ones(values.size, dtype=bool)
-    if f.precision <= 24:
+    if f.precision <= 24 or values.sharp:
         mid, rad = (a.ravel() for a in values.approx())
         with np.errstate(invalid="ignore", over="ignore"):
             down, up = np.nextafter(mid - rad, -math.inf), np.nextafter(mid + rad, math.inf)
             down, up = (np.where(np.isfinite(mid), end, mid) for end in (down, up))
-        low, high = (formats.round_array(end, f) for end in (down, up))
+        low, high = (formats.round_array(end, f) if f.precision <= 24 else end for end in (down, up))
         rest = (rad == math.inf) | ~_same(low, high, down, up)
-    at = np.flatnonzero(rest)
+    at = np.flatnonzero(rest & values.points().ravel() if values.sharp else rest)
     if at.size:
         ends = [_ends(m, r, f) for m, r in zip(*values.exact(at), strict=True)]
         low[at], high[at], rest[at] = ([e[k] for e in ends] for k in range(3))

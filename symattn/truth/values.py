@@ -38,6 +38,8 @@ class Values(ABC):
     """
 
     shape: tuple[int, ...]
+    sharp: bool = False
+    """Whether ``approx`` is what there is: fractions tell no more."""
 
     @property
     def size(self) -> int:
@@ -111,6 +113,8 @@ class Floats(Values):
     >>> half.exact()
     ([Fraction(1, 2), Fraction(0, 1)], [Fraction(1, 1125899906842624), inf])
     """
+
+    sharp = True
 
     def __init__(self, mid: Array, rad: Array) -> None:
         self.mid, self.shape = np.asarray(mid, dtype=np.float64), np.shape(mid)

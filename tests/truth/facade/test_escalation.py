@@ -17,7 +17,7 @@ from symattn.readings import balls
 from symattn.readings import numpy as float_reading
 from symattn.truth import escalation, restricted, tiers, truth
 from symattn.truth.derived import with_gradient
-from symattn.truth.escalation import parts_of
+from symattn.truth.parts import parts_of
 from symattn.truth.restricted import at_positions, cut, indices_of
 from symattn.truth.tiers import Found, Job, Tier, take
 from symattn.truth.values import Floats

@@ -93,7 +93,7 @@ def test_ends_are_rounded_as_fractions_are(name, format):
             continue
         ends = [round_exact(x, format) for x in (m - r, m + r)]
         same = ends[0] == ends[1] or (all(math.isnan(e) for e in ends) and (m - r > 0) == (m + r > 0))
-        assert open_ == (not same), (m, r)
+        assert (open_ or same) if v.sharp and r else open_ == (not same), (m, r)
         if not open_:
             assert low == high == ends[0] or math.isnan(low)
 
@@ -127,7 +127,7 @@ def test_millions_of_elements_stay_arrays(monkeypatch):
     mid = np.linspace(1, 2, n)
     e = classified("x", Floats(mid, 1e-13), Rounding(formats.get("bfloat16")), "double", "exp within 4 ulp")
     assert e.shape == (n,) and set(np.unique(e.status)) == {"bounded", "undecided"}
-    assert e[10:20].shape == (10,) and not e.decided and e.undecided.sum() == 128 and len(seen) <= 4 * 128
+    assert e[10:20].shape == (10,) and not e.decided and e.undecided.sum() == 128 and not seen
     assert e.neighbours("bfloat16")[0].dtype == "bfloat16"
     seen.clear()
     assert "262017 bounded" in repr(e) and len(seen) <= 8
