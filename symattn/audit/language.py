@@ -1,7 +1,7 @@
 """The small language of formulas: what LaTeX, Markdown and plain text print, read as trees by one grammar.
 
 :func:`parse` reads one formula without relation signs; :mod:`symattn.audit.statements` cuts text into such formulas. The grammar
-(``language.lark``) is LALR(1), so reading takes linear time and has one result. Nothing is evaluated here, and no text becomes code.
+(``language.lark``) is LALR(1): reading takes linear time and has one result. Nothing is evaluated here, and no text becomes code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from lark import Lark, Token, Transformer, UnexpectedInput
 from lark.lexer import Lexer
 
 from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number, apply, array
-from symattn.audit.language_tokens import STARTS, Piece, tokens
+from symattn.audit.language_scan import STARTS, Piece
+from symattn.audit.language_tokens import tokens
 from symattn.errors import GrammarError
 
 _INDEX = re.compile(r"(.*?)_\(?(\d{1,4}(?:,\d{1,4})*)\)?\Z", re.DOTALL)
@@ -287,8 +288,7 @@ def _stacked_rows(items: tuple[Node, ...]) -> list[tuple[Node, ...]]:
             chain.insert(0, item.args[1])
             item = item.args[0]
         rows[-1].append(item)
-        for x in chain:
-            rows.append([x])
+        rows += [[x] for x in chain]
     return [tuple(r) for r in rows]
 
 

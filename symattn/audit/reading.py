@@ -48,7 +48,7 @@ def audit_article(source: str, title: str = "article", *, digits: int = 40) -> R
 
     >>> found = audit_article(r"$$2 \times 3 = 7$$ and $$10/\sqrt{3} = 5.77$$").audit
     >>> [(f.name, str(f.verdict.printed), f.label) for f in found.findings]
-    [('1:17', '7', 'wrong'), ('1:41', '5.77', 'rounded')]
+    [('1:16', '7', 'wrong'), ('1:40', '5.77', 'rounded')]
     """
     a = article(source)
     state = _State(a, digits, Page(Budget()))

@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from symattn.audit.article import Article, Passage
 from symattn.audit.language import parse_tokens
 from symattn.audit.language_nodes import Node
+from symattn.audit.language_scan import ENDS, STARTS, Piece
 from symattn.audit.language_symbols import word_set
-from symattn.audit.language_tokens import ENDS, STARTS, Piece, tokens
+from symattn.audit.language_tokens import tokens
 from symattn.errors import GrammarError, LimitError
 
+_ROW_END = re.compile(r"\\(begin|end)\{[a-zA-Z]*(?:matrix|array)\*?\}|\\\\|\n")
 RELATIONS = frozenset({"EQ", "APPROX", "MAPS", "ARROW", "ORDER"})
 _BREAKS = frozenset({"COMMA", "SEMI", "QUAD", "IMPLIES"})
 _OPERATORS = frozenset({"PLUS", "MINUS", "TIMES", "CDOT", "STAR", "ODOT", "AT", "DIV"})
@@ -92,12 +94,8 @@ def statements(a: Article, passage: Passage) -> list[Chain | Unreadable]:
 def _by_rows(a: Article, passage: Passage, reason: str) -> list[Chain | Unreadable]:
     """What can be read of a passage row by row, when it cannot be read as a whole."""
     text = a.text[passage.start : passage.end]
-    cuts = [
-        m
-        for m in re.finditer(r"\\\\|\n", text)
-        if not re.search(r"\\begin\{[a-z]*(?:matrix|array)\}(?!.*\\end)", text[: m.start()], re.DOTALL)
-    ]
-    if not cuts or len(cuts) > 400 or "\\begin" in text and text.count("matrix}") % 2:
+    cuts = _row_ends(text)
+    if not cuts or len(cuts) > 400:
         return [Unreadable(passage.start, passage.end, reason)] if _tells(text, passage) else []
     out: list[Chain | Unreadable] = []
     at = 0
@@ -115,6 +113,17 @@ def _by_rows(a: Article, passage: Passage, reason: str) -> list[Chain | Unreadab
         for group in _groups(pieces):
             out += _chains(a, group, part)
     return out
+
+
+def _row_ends(text: str) -> list[re.Match[str]]:
+    """The line ends outside of matrices."""
+    found, depth = [], 0
+    for m in _ROW_END.finditer(text):
+        if m[1]:
+            depth += 1 if m[1] == "begin" else -1
+        elif depth <= 0:
+            found.append(m)
+    return found
 
 
 def _tells(text: str, passage: Passage) -> bool:
