@@ -18,13 +18,13 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from symattn import __version__
 from symattn.errors import FileFormatError
 from symattn.program import Program
 from symattn.truth.work.items import Slot
@@ -78,7 +78,7 @@ def digest(program: Program, inputs: Mapping[str, Any], sizes: Mapping[str, int]
     found = hashlib.sha256()
     head = [
         FORMAT,
-        __version__,
+        version("symattn"),
         str(program),
         str(sorted(map(str, program.dims.items()))),
         program.outputs,

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import FrameType, TracebackType
@@ -198,8 +198,20 @@ def _take_some(going: set[Future[Done]], take: Callable[[Done], None], stopped: 
         finished = set(wait(going, LOOK, FIRST_COMPLETED).done)
     for future in finished:
         going.discard(future)
-        take(future.result())
+        take(_result(future))
     stopped.check()
+
+
+def _result(future: Future[Done]) -> Done:
+    """What an item gave; a cluster that gave it up says so in its own exceptions."""
+    try:
+        return future.result()
+    except CancelledError as error:
+        raise WorkerError("the cluster gave up an item: its scheduler was stopped, or cannot be reached any more") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "distributed":
+            raise
+        raise WorkerError(f"the cluster gave up an item: {error}; its workers may lack memory, or symattn itself") from error
 
 
 class _Stopped:

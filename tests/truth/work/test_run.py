@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -200,6 +200,24 @@ def test_progress_says_what_and_how_much() -> None:
 def test_numbers_of_workers_that_make_no_sense_are_refused(workers: Any) -> None:
     with pytest.raises(LimitError, match="from 1 to 1024"):
         run(Work(workers=workers))
+
+
+class KilledWorker(Exception):
+    """As Dask names what it raises when an item has cost too many workers."""
+
+    __module__ = "distributed.scheduler"
+
+
+@pytest.mark.parametrize("error", [KilledWorker("attempted to run on 4 workers"), CancelledError()])
+def test_a_cluster_that_gives_up_is_an_error_that_says_so(error: Exception) -> None:
+    class GivingUp(Serial):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            future: Future[Any] = Future()
+            future.set_exception(error)
+            return future
+
+    with pytest.raises(WorkerError, match="the cluster gave up an item"):
+        run(Work(executor=GivingUp()))
 
 
 def test_a_pool_whose_processes_die_is_given_up_with_a_message() -> None:
