@@ -86,7 +86,7 @@ class Run:
         if p.first is not None:
             found |= self.cut(p.first, found, sizes)
         gathered = {n: Gathered(shape, p.partial.get(n)) for n, shape in plan.shapes.items()}
-        scratch: dict[Any, Any] = {}
+        scratch: dict[Any, Any] = {"pool": plan.pool}
         for k, piece in enumerate(plan.pieces):
             self.block(plan, piece, found, gathered, scratch)
             if self.progress is not None:
@@ -133,15 +133,20 @@ class Piece:
 
 @dataclass(frozen=True)
 class Plan:
-    """A program cut at some sizes: its parts, its blocks, the shapes of what these give, and what is found of it on the way."""
+    """A program cut at some sizes: its parts, its blocks, the shapes of what these give.
+
+    ``memo`` is what is found of it on the way. ``pool`` holds the arrays of a block for the next one, here or in another
+    evaluation: memory that is asked for anew takes as long to come as a matrix product to fill it.
+    """
 
     partition: Partition
     pieces: tuple[Piece, ...]
     shapes: Mapping[str, tuple[int, ...]]
     memo: dict[Any, Any] = field(default_factory=dict)
+    pool: dict[tuple[int, ...], list[Any]] = field(default_factory=dict)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def planned(program: Program, sizes: tuple[tuple[sp.Symbol, int], ...], points: int) -> Plan | None:
     """How a program is cut so that no array of a block has more than about so many elements; None where it is left whole."""
     known = dict(sizes)

@@ -106,7 +106,7 @@ class Matrix:
         """``sqrt(sum over x of |A|^2)``."""
         if "norm" not in self._found:
             root = math.sqrt(self.count) * UP
-            v = np.sqrt(np.einsum("zrx,zrx->zr", self.value, self.value))[..., None] * inflation(self.count)
+            v = np.sqrt(_squares(self.value))[..., None] * inflation(self.count)
             fine = (v > 2.0**-400) & (v < 2.0**400)
             if not fine.all():
                 v = np.where(fine, v, self._largest() * root)
@@ -117,6 +117,11 @@ class Matrix:
 def _across(a: Array) -> Array:
     """A column of a (z, q, 1) as a row (z, 1, q)."""
     return a.transpose(0, 2, 1)
+
+
+def _squares(v: Array) -> Array:
+    """``sum over x of v^2``."""
+    return np.asarray(np.vecdot(v, v) if v.strides[2] == v.itemsize else np.einsum("zrx,zrx->zr", v, v))
 
 
 def _layout(v: Array) -> tuple[Any, ...]:

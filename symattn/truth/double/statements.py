@@ -390,7 +390,7 @@ class Statements(Stepwise):
 
     def buffer(self, shape: tuple[int, int, int]) -> Array:
         """An array that an earlier block has done with: a new one costs more than what is put into it."""
-        pool = self.scratch.get(("pool", shape))
+        pool = self.scratch.get("pool", {}).get(shape)
         found = pool.pop() if pool else np.empty(shape)
         self.fresh[id(found)] = found
         return found
@@ -402,7 +402,7 @@ class Statements(Stepwise):
             base = v if v.base is None else v.base
             if isinstance(base, np.ndarray) and id(base) in self.fresh and id(base) not in seen:
                 seen.add(id(base))
-                self.scratch.setdefault(("pool", base.shape), []).append(base)
+                self.scratch.setdefault("pool", {}).setdefault(base.shape, []).append(base)
 
     def operand(self, s: Statement, e: sp.Expr, axes: Axes, masks: Sequence[Mask]) -> Approx:
         """One factor on the grid of its axes, 0 where masked."""
