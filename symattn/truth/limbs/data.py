@@ -55,6 +55,7 @@ class Data:
         self.batches: list[Batch] = list(np.ndindex(*self.extents.shape(axes.batch)))
         self.subscripts = Subscripts(self._integers, self.sizes, lambda name: self.arrays.get(name))
         self._floats: dict[tuple[str, bool], Floats] = {}
+        self._extents: dict[str, tuple[int, int]] = {}
 
     def check(self) -> None:
         """Refuse numbers that are not dyadic, or not finite, where more is done with them than comparing and adding.
@@ -86,6 +87,13 @@ class Data:
                 raise UnfitError(f"{name} holds numbers beyond 2^{LARGEST} or finer than 2^{SMALLEST}")
             self._floats[name, finite] = found
         return self._floats[name, finite]
+
+    def extent_of(self, x: Tensor) -> tuple[int, int]:
+        """The extent of an input over all batches: slices and tables are then the same in all of them."""
+        name = name_of(x)
+        if name not in self._extents:
+            self._extents[name] = extent(self.floats(name))
+        return self._extents[name]
 
     def at_batch(self, x: Tensor, batch: Batch, finite: bool = True) -> tuple[Floats, tuple[sp.Symbol, ...]]:
         """A read at one batch, and the indices that are left."""

@@ -18,6 +18,8 @@ from symattn.readings.subscripts import loose_symbols
 from symattn.truth.limbs.data import Batch, Data
 
 Column = list[Any]
+LOST = 2.0**-1000
+"""A radius below this counts as this: float64 does not round smaller ones well."""
 LEAST = 2.0**-300
 """What bounds of balls are raised by, so that no product of bounds is lost below the smallest float64 number."""
 
@@ -110,9 +112,10 @@ def upper(values: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 
 def radii(values: Sequence[Any], bits: int) -> np.ndarray[Any, Any]:
-    """The radii of balls in units of ``2^-bits``, a little above."""
-    out = []
-    for v in values:
-        mantissa, exponent = (int(k) for k in v.rad().man_exp())
-        out.append(float(np.ldexp(float(mantissa), max(exponent + bits, -900))) if mantissa else 0.0)
-    return np.array(out) * (1 + 2.0**-40)
+    """The radii of balls in units of ``2^-bits``, a little above; 0 where a ball is exact.
+
+    >>> radii([Ball(1), Ball(0, 2.0**-70)], 70)
+    array([0., 1.])
+    """
+    found = np.array([0.0 if v.is_exact() else max(float(v.rad()), LOST) for v in values])
+    return np.where(found > 0, np.ldexp(found, bits) * (1 + 2.0**-40) + LEAST, 0.0)

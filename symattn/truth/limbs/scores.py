@@ -27,7 +27,7 @@ from symattn.truth.limbs.data import Batch, Bools, Data
 from symattn.truth.limbs.forms import Dot, Plain, Score
 from symattn.truth.limbs.products import BITS, CHUNK, Multiplier, rounded
 from symattn.truth.limbs.rows import Rows
-from symattn.truth.limbs.slices import EXACT, WIDEST, Floats, Sliced, bits_of, extent, sliced, width_for
+from symattn.truth.limbs.slices import EXACT, WIDEST, Floats, Sliced, extent, sliced, width_for
 from symattn.truth.limbs.tables import Exponentials, digit_width, digits_for, lowest_bit, top_bits
 
 Integers = npt.NDArray[np.int64]
@@ -49,8 +49,9 @@ class Dots:
         left, right = data.row_matrix(dot.left, batch, channels), data.key_matrix(dot.right, batch, channels)
         room = math.ceil(math.log2(max(left.shape[1], 1)))
         widest = min(WIDEST, (EXACT - 2 - room) // 2 + 1)
-        self.width = max(width_for(bits_of(m), widest) for m in (left, right))
-        self.left, right_ = (sliced(m, self.width) for m in (sign * left, right))
+        extents = [data.extent_of(x) for x in (dot.left, dot.right)]
+        self.width = max(width_for(max(1, top - bottom), widest) for top, bottom in extents)
+        self.left, right_ = (sliced(m, self.width, e) for m, e in zip((sign * left, right), extents, strict=True))
         self.right = Sliced(tuple(np.ascontiguousarray(d.T) for d in right_.digits), right_.width, right_.exponent)
         self.bound = _norms(left) * float(_norms(right).max(initial=0.0))
         self.count = self.left.count + self.right.count - 1
@@ -142,7 +143,7 @@ class Scores:
         bits = math.ceil(min(needed, reach, 61))
         self.cap = max(1, 1 << max(bits, 0)) if bits <= 61 else FAR
         scaled = self.c * (Ball(2) ** self.top if self.top >= 0 else 1 / Ball(2) ** -self.top)
-        points = self.data.rows * self.data.keys
+        points = len(self.data.batches) * self.data.rows * self.data.keys
         lowest = lowest_bit(scaled, self.limbs)
         self.words = -(-max(0, SUM + 4 - lowest) // self.width) + 1
         if not self.plain:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from symattn.definition import Definition
 from symattn.errors import ProgramError, UnfitError
 from symattn.program import Program, Statement, indices, size, tensor
+from symattn.readings import balls
 from symattn.truth.derived import with_gradient
 from symattn.truth.limbs import evaluate, unfit
 from tests.truth.limbs import enclosing
@@ -136,3 +137,26 @@ def test_numbers_that_it_does_not_take():
         evaluate(program, {**inputs, "Q": np.where(np.arange(4) < 1, 1e300, 1e-300) * np.ones((5, 4))})
     with pytest.raises(ProgramError):
         evaluate(program, inputs, outputs=("X",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=str)
+def test_sampled_elements_of_a_large_problem(dtype):
+    """Rows of the output, the log-sum-exp and dQ from balls on these rows alone; identities for what sums over all rows."""
+    n, d = 4096, 16
+    program = with_gradient(Definition(causal="top-left").program())
+    inputs = enclosing.draw(program, 20, dtype, {"n": n, "m": n, "d": d, "dv": d})
+    found = evaluate(program, inputs, bits=170)
+    for row in (0, 1, 1717, n - 1):
+        keys = {k: inputs[k][: row + 1] for k in ("K", "V")}
+        here = {k: inputs[k][row : row + 1] for k in ("Q", "dO", "dL")}
+        plain = with_gradient(Definition().program())
+        exact = balls.evaluate(plain, {**keys, **here}, bits=360)
+        for name in ("O", "L", "dQ"):
+            places = found[name].laid(np.arange(np.prod(found[name].sizes)))[row]
+            for value, ball in zip(found[name].some(np.ravel(places)), np.ravel(exact[name][0]), strict=True):
+                mid, rad = balls.parts(ball)
+                assert abs(value * Fraction(2) ** found[name].exponent - mid) + rad <= found[name].radius
+    total = found["dV"].midpoints().sum(axis=0)
+    exact_total = np.vectorize(Fraction, otypes=[object])(inputs["dO"].astype(float)).sum(axis=0)
+    assert max(abs(total - exact_total)) <= n * found["dV"].radius
