@@ -21,9 +21,11 @@ MOST_LINES = 80
 
 _ENVIRONMENT = re.compile(r"\\begin\{([a-zA-Z]+\*?)\}")
 _MATH = re.compile(
-    r"```(?P<fence>[^\n]*)\n|~~~(?P<fence2>[^\n]*)\n|(?P<begin>\\begin\{(?:" + "|".join(map(re.escape, sorted(ROWS, reverse=True)))
-    + r")\})|(?P<dollars>(?<!\\)\$\$)|(?P<square>\\\[)|(?P<round>\\\()|(?P<dollar>(?<![\\$\w])\$(?=[^\s$]))"
-)  # fmt: skip
+    r"^ {0,3}(?P<fence>```|~~~)(?P<language>[^\n]*)\n|(?P<begin>\\begin\{(?:"
+    + "|".join(map(re.escape, sorted(ROWS, reverse=True)))
+    + r")\})|(?P<dollars>(?<!\\)\$\$)|(?P<square>\\\[)|(?P<round>\\\()|(?P<dollar>(?<![\\$\w])\$(?=[^\s$]))",
+    re.MULTILINE,
+)
 _BLANKED = (
     re.compile(r"<!--.*?-->", re.DOTALL),
     re.compile(r"</?[a-zA-Z][a-zA-Z0-9-]*(?:\s[^<>\n]{0,300})?/?>"),
@@ -122,10 +124,9 @@ def passages(a: Article) -> list[Passage]:
 
 def _inner(text: str, m: re.Match[str]) -> tuple[int, int, int, str] | None:
     """Where the formula of an opening sign begins and ends, where the text goes on, and its kind; None where it is no formula."""
-    if m["fence"] is not None or m["fence2"] is not None:
-        mark = "```" if m["fence"] is not None else "~~~"
-        end = text.find("\n" + mark, m.end() - 1)
-        kind = "display" if (m["fence"] or m["fence2"] or "").strip() in ("math", "latex", "tex") else "code"
+    if m["fence"]:
+        end = text.find("\n" + m["fence"], m.end() - 1)
+        kind = "display" if m["language"].strip() in ("math", "latex", "tex") else "code"
         return None if end < 0 else (m.end(), end, end + 4, kind)
     if m["begin"]:
         return _environment(text, m)

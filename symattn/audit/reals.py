@@ -22,7 +22,7 @@ from symattn.readings.balls import ball, is_finite, parts, precision
 
 MOST_BITS = 20_000
 """Of a numerator or a denominator."""
-DEEPEST = 150
+DEEPEST = 80
 LARGEST_POWER = 2000
 LARGEST_EXPONENT = 10**6
 """Of what ``exp`` is taken, in absolute value."""
@@ -206,6 +206,8 @@ def exp(a: Real) -> Real:
             return Fraction(1)
     elif a.op == "log":
         return a.args[0]
+    elif not abs(enclose(a, 64)) < LARGEST_EXPONENT:
+        raise LimitError(f"an exponential of a number beyond {LARGEST_EXPONENT} is not computed")
     return _tree("exp", a)
 
 
@@ -398,6 +400,8 @@ def bounds(a: Real, bits: int = 128) -> tuple[Fraction, Fraction] | None:
     if not is_finite(x):
         return None
     mid, rad = parts(x)
+    if isinstance(mid, float) or isinstance(rad, float):
+        return None
     return Fraction(mid - rad), Fraction(mid + rad)
 
 

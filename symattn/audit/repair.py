@@ -44,8 +44,9 @@ def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digit
     if not own or not any(m.finding.verdict.wrong for m in outcome.marks):
         return outcome
     numbers = [x for s in chain.sides if s.node is not None for x in signed(s.node)]
-    if len(numbers) > MOST_NUMBERS:
+    if len(numbers) > MOST_NUMBERS or page.repairs <= 0:
         return outcome
+    page.repairs -= 1
     if len(own) == 1 and _one_digit_away(own[0], numbers) and _explains(article, page, chain, own[0], numbers, digits):
         return _settled(article, page, chain, own[0], numbers, digits) or outcome
     inner = [x for s in chain.sides if s.node is not None and not is_literal(s.node) for x in signed(s.node)]

@@ -95,6 +95,8 @@ class Page:
     """The state of a page while it is read from top to bottom."""
 
     budget: Budget = field(default_factory=Budget)
+    repairs: int = 20
+    """Chains in which a misprint may still be looked for."""
     names: dict[str, Entry] = field(default_factory=dict)
     written: dict[str, Node] = field(default_factory=dict)
     """The literal by which a name was given, where it was."""

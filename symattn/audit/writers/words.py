@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from symattn.audit.exactness import decimal
 from symattn.audit.findings import Audit, Finding
 from symattn.audit.printed import Verdict
 
+_DECIMAL = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d{1,5})?")
 GOOD, OPEN, BAD, CARRIED = "right", "open", "wrong", "carried"
 _CLASS = {
     "exact": GOOD, "rounded": GOOD, "float32_noise": OPEN, "truncated": OPEN, "last_digit": OPEN, "within_input_rounding": OPEN,
@@ -44,7 +46,7 @@ def right_digits(v: Verdict) -> str:
 
 def _rounded(exact: str, decimals: int) -> str | None:
     """A decimal text rounded to some places; None where it is written with an exponent."""
-    if "e" in exact or "inf" in exact or decimals < 0 or decimals > 40:
+    if not _DECIMAL.fullmatch(exact) or "e" in exact or decimals < 0 or decimals > 40:
         return None
     n = round(Fraction(exact) * 10**decimals)
     sign, text = "-" if n < 0 else "", str(abs(n)).rjust(decimals + 1, "0")
@@ -52,10 +54,8 @@ def _rounded(exact: str, decimals: int) -> str | None:
 
 
 def short(exact: str, digits: int) -> str:
-    """A decimal text with fewer digits."""
-    if "inf" in exact:
-        return exact
-    return decimal(Fraction(exact), digits)
+    """A decimal text with fewer digits; what is no number is left as it is."""
+    return decimal(Fraction(exact), digits) if _DECIMAL.fullmatch(exact) else exact
 
 
 def units(f: Finding) -> str:
