@@ -83,7 +83,11 @@ def _check(claim: Claim, values: Values, done: list[Checked], digits: int, examp
         start = verdict(p, value, digits=digits)
         if start.wrong and values.rounded and value != -sp.oo:
             start = verdict(p, value, digits=digits, spread=values.spread(base, places[place], p))
-        after = None if chain is None or value == -sp.oo else chain.verdict(claim, place, places[place], p, digits)
+        after = (
+            None
+            if chain is None or value == -sp.oo
+            else chain.verdict(claim, place, places[place], p, digits, narrow=not start.correct)
+        )
         name = _full(example, _name(claim, place))
         found = Finding(
             name, _full(example, claim.name), claim.of, start, after, tuple(_full(example, c.claim.name) for c in used)
@@ -105,11 +109,18 @@ class Chain:
         """The part of the quantity that is printed, from the digits of earlier claims."""
         return self.values.part(self.base, self.index, self.printed)
 
-    def verdict(self, claim: Claim, place: tuple[int, ...], whole: tuple[int, ...], p: Printed, digits: int) -> Verdict:
-        """By the digits; where these do not bear a number out, the intervals that they stand for may allow it."""
+    def verdict(
+        self, claim: Claim, place: tuple[int, ...], whole: tuple[int, ...], p: Printed, digits: int, *, narrow: bool
+    ) -> Verdict:
+        """By the digits; where these do not bear a number out, and it matters, the intervals that they stand for may allow it."""
         value = fitted(self.exact, claim)[place]
         found = verdict(p, value, digits=digits)
-        if found.correct or self.values.is_expression(self.base) or any(map(self.values.is_expression, self.printed)):
+        if (
+            found.correct
+            or not narrow
+            or self.values.is_expression(self.base)
+            or any(map(self.values.is_expression, self.printed))
+        ):
             return found
         if self.box is None:
             self.box = Box(self.values.sheet, {b: (x, self.widths[b]) for b, x in self.printed.items()})

@@ -7,8 +7,10 @@ coefficients of equal exponents are (Lindemann and Weierstrass: and only then).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import flint
@@ -40,7 +42,7 @@ def rational_of(value: Value) -> Fraction | None:
         return Fraction(value)
     if isinstance(value, sp.Rational):
         return Fraction(int(value.p), int(value.q))
-    if isinstance(value, sp.Expr) and (value.is_number or value.is_infinite):
+    if isinstance(value, sp.Expr):  # that it has no symbols is found out where it is enclosed
         return None
     raise InputValueError(f"{value!r} is no exact number; give an int, a Fraction or a SymPy number")
 
@@ -57,41 +59,36 @@ def enclose(value: Value, bits: int) -> Any:
     [1.41421356237310 +/- 4.96e-15]
     """
     r = rational_of(value)
+    if r is None:
+        return _enclosed(value, bits)
     with precision(bits):
-        return ball(r) if r is not None else _ball(value, {})
+        return ball(r)
 
 
-def _ball(e: Any, known: dict[Any, Any]) -> Any:
-    """The ball of a SymPy number at the precision that is set; common parts are evaluated once."""
-    if e in known:
-        return known[e]
-    if isinstance(e, sp.Rational):
-        out = ball(Fraction(int(e.p), int(e.q)))
-    elif e in _CONSTANTS:
-        out = _CONSTANTS[e]()
-    elif isinstance(e, sp.Add):
-        out = flint.arb(0)
-        for a in e.args:
-            out = out + _ball(a, known)
-    elif isinstance(e, sp.Mul):
-        out = flint.arb(1)
-        for a in e.args:
-            out = out * _ball(a, known)
-    elif isinstance(e, sp.Pow):
-        out = _power(e, known)
-    else:
+@lru_cache(maxsize=200_000)
+def _enclosed(e: Any, bits: int) -> Any:
+    """The ball of a SymPy number; parts that numbers of one page share (a row's sum of exponentials) are evaluated once."""
+    of = [] if e.is_Atom else [_enclosed(a, bits) for a in e.args]
+    with precision(bits):
+        if isinstance(e, sp.Rational):
+            return ball(Fraction(int(e.p), int(e.q)))
+        if e in _CONSTANTS:
+            return _CONSTANTS[e]()
+        if isinstance(e, sp.Add):
+            return sum(of, flint.arb(0))
+        if isinstance(e, sp.Mul):
+            return math.prod(of, start=flint.arb(1))
+        if isinstance(e, sp.Pow):
+            return _power(e, *of)
         name = {"Abs": "absolute", "Max": "maximum", "Min": "minimum"}.get(type(e).__name__, type(e).__name__)
         if name not in _FUNCTIONS:
             raise ProgramError(f"no enclosure is known of {type(e).__name__} in `{e}`")
-        out = _FUNCTIONS[name](*(_ball(a, known) for a in e.args))
-    known[e] = out
-    return out
+        return _FUNCTIONS[name](*of)
 
 
-def _power(e: sp.Pow, known: dict[Any, Any]) -> Any:
-    base = _ball(e.base, known)
+def _power(e: sp.Pow, base: Any, exponent: Any) -> Any:
     if not e.exp.is_Rational:
-        return _FUNCTIONS["power"](base, _ball(e.exp, known))
+        return _FUNCTIONS["power"](base, exponent)
     up = abs(Fraction(int(e.exp.p), int(e.exp.q)))
     raised = base if up == 1 else _FUNCTIONS["sqrt"](base) if up == Fraction(1, 2) else _FUNCTIONS["power"](base, ball(up))
     return _FUNCTIONS["div"](flint.arb(1), raised) if e.exp.is_negative else raised
