@@ -59,6 +59,8 @@ class Job:
         Significant digits that are asked for, where that is the question: balls of so many are written out that far.
     proven
         Whether a result that rests on an assumption is of no use.
+    guard
+        How many of the bits are there for what is lost on the way: a tier that guarantees its bits needs half of them.
     work
         Where a large job is done, in blocks; None: here, in blocks only where its arrays would be large.
     """
@@ -70,6 +72,7 @@ class Job:
     bits: int
     digits: int = 0
     proven: bool = True
+    guard: int = 0
     work: Work | None = None
 
 
@@ -185,7 +188,7 @@ def _limbs(job: Job) -> dict[str, Found] | str:
     from symattn.truth.limbs.values import Limbs
 
     try:
-        found = limbs.evaluate(job.program, job.inputs, sizes=job.sizes, bits=job.bits, outputs=job.outputs)
+        found = limbs.evaluate(job.program, job.inputs, sizes=job.sizes, bits=job.bits - job.guard // 2, outputs=job.outputs)
     except (UnfitError, LimitError) as why:
         return str(why)
     return {n: Found(Limbs(f)) for n, f in found.items()}
@@ -232,7 +235,7 @@ def _done(job: Job, t: Tier) -> dict[str, Found] | str:
     from symattn.truth.work.engines import engine_for
     from symattn.truth.work.run import Work, evaluate
 
-    engine = engine_for(t.name, job.bits, job.digits, job.proven)
+    engine = engine_for(t.name, job.bits - (job.guard // 2 if t.name == "limbs" else 0), job.digits, job.proven)
     return evaluate(engine, job.program, job.inputs, sizes=job.sizes, outputs=job.outputs, work=work or Work(workers=1))
 
 

@@ -167,7 +167,7 @@ def truth(
     check_names(lean, given)
     arrays = {n: v if isinstance(v, np.ndarray) else exact_array(v) for n, v in given.items()}
     known = {str(s): k for s, k in find_sizes(lean, {n: v.shape for n, v in arrays.items()}, sizes).items()}
-    job = Job(lean, arrays, known, wanted, asked.start, asked.digits, not assume, work)
+    job = Job(lean, arrays, known, wanted, asked.start, asked.digits, not assume, 0 if bits is not None else GUARD, work)
     plan = Plan(
         asked.question,
         asked.start,

@@ -84,6 +84,56 @@ def test_rounding_to_a_format(run):
             assert abs(got - x) <= Fraction(float(rounded[f"{name}.rad"][at])) * (1 + Fraction(1, 10**9))
 
 
+def test_until_decided_rounds_to_the_format_of_the_file(run):
+    assert run("--until", "decided", "--grad").exit_code == 0
+    found = dict(np.load("out.npz"))
+    assert run("--round", "float32", "--grad").exit_code == 0
+    same = dict(np.load("out.npz"))
+    assert found["grad_key.mid"].dtype == np.float32 and set(found) == set(same)
+    assert all((found[n] == same[n]).all() for n in found if not n.endswith(".rad"))
+
+
+def test_the_report_says_which_tier_found_what(run):
+    result = run("--digits", "30", "--report")
+    assert result.exit_code == 0 and "balls at 164 bits, the whole program" in result.output
+    assert "not by double: gives at most 53 bits" in result.output and "O" not in dict(np.load("out.npz"))
+    result = run("--round", "bf16", "--assume", "--report")
+    assert "bounded by double, assuming" in result.output
+    assert set(np.unique(np.load("out.npz")["out.status"])) == {"bounded"}
+
+
+@pytest.mark.parametrize("tier", ["balls", "limbs"])
+def test_one_tier(run, tier):
+    result = run("--digits", "25", "--tier", tier, "--report", "--grad")
+    assert result.exit_code == 0 and f"enclosed by {tier}" in result.output
+    mp, out, _ = witness(25)
+    z = dict(np.load("out.npz"))
+    for mid, rad, want in zip(z["out.mid"][0, 1, 0], z["out.rad"][0, 1, 0], out, strict=True):
+        assert abs(mp.mpf(str(mid)) - want) <= mp.mpf(str(rad)) <= abs(want) * mp.mpf(10) ** -24
+
+
+def test_a_checkpoint_is_taken_up_again_with_the_same_bits(run):
+    from pathlib import Path
+
+    words = ("--bits", "120", "--tier", "balls", "--workers", "1", "--checkpoint", "run.npz")
+    assert run(*words).exit_code == 0 and Path("run.npz").exists()
+    first, when = dict(np.load("out.npz")), Path("run.npz").stat().st_mtime_ns
+    assert run(*words).exit_code == 0
+    assert all((first[n] == np.load("out.npz")[n]).all() for n in first) and Path("run.npz").stat().st_mtime_ns >= when
+    Path("run.npz").write_bytes(Path("run.npz").read_bytes()[:100])
+    result = run(*words)
+    assert result.exit_code == 4 and "run.npz" in result.stderr
+
+
+def test_both_neighbours_of_what_is_undecided_are_written(run):
+    fields = {"query": [[1.0]], "key": [[1.0], [-1.0]], "value": [[1.0], [1 + 2.0**-7]]}
+    np.savez("in.npz", **{k: np.array(v, dtype=np.float32) for k, v in fields.items()})
+    result = run("--score", "s*tanh(s)", "--round", "bf16")
+    assert result.exit_code == 3 and "out: 1 elements, 1 undecided" in result.output
+    z = read_tensors("out.npz")
+    assert [float(z[f"out.{end}"][0, 0]) for end in ("low", "high")] == [1.0, 1 + 2.0**-7] and "lse.low" not in z
+
+
 def test_a_tie_is_undecided_or_settled_and_a_zero_is_exact(run):
     np.savez("in.npz", query=np.zeros((1, 2)), key=np.ones((2, 2)), value=np.array([[1.0, 3.0], [1.0, -3.0]]))
     result = run()
@@ -97,6 +147,11 @@ def test_a_tie_is_undecided_or_settled_and_a_zero_is_exact(run):
     [
         (["--digits", "5", "--bits", "9"], 2, "exclude"),
         (["--digits", "0"], 2, "digits"),
+        (["--until", "tired"], 2, "decided"),
+        (["--until", "decided", "--round", "bf16"], 2, "exclude"),
+        (["--tier", "bals"], 2, "balls"),
+        (["--tier", "fractions"], 3, "rational"),
+        (["--workers", "2", "--cluster", "tcp://x:1"], 2, "exclude"),
         (["--round", "bf61"], 2, "bf16"),
         (["--layout", "x"], 2, "layout"),
         (["--grad", "--sink"], 4, "missing: sinks"),
