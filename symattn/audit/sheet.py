@@ -282,7 +282,7 @@ def _start(given: Mapping[str, Given], definition: Mapping[str, Any]) -> Start:
         if field is not None and (name == field or g.values.ndim):
             fields[field] = _rows(g.values) if field in ("query", "key", "value", "x", "memory", "grad_out") else g.values
         elif letter in MIDWAY:
-            midway[letter] = g.values
+            midway[letter] = _rows(g.values)
         elif size is not None and not g.values.ndim:
             sizes[size] = _whole(name, g.values[()])
     if "x" in fields:  # a page may give some of Q, K and V beside X: they stand in for the projections
@@ -293,7 +293,10 @@ def _start(given: Mapping[str, Given], definition: Mapping[str, Any]) -> Start:
 
 
 def _rows(x: Array) -> Array:
-    return x[None] if x.ndim == 1 else x
+    """A matrix: a vector is its only row."""
+    while x.ndim < 2:
+        x = x[None]
+    return x
 
 
 def _whole(name: str, x: Any) -> int:
