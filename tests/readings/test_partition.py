@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,7 @@ import sympy as sp
 
 from symattn import variants
 from symattn.adjoint import adjoint
-from symattn.errors import ProgramError
+from symattn.errors import ProgramError, SymattnError
 from symattn.presentation import present
 from symattn.program import Program, Scan, Statement, indices, size
 from symattn.program import tensor as T
@@ -27,6 +28,7 @@ from symattn.readings.specials import Special
 from symattn.truth.derived import with_gradient
 from tests.readings.pieces import put_together
 from tests.support import rows
+from tests.test_random_definitions import definition
 from tests.variants.entries import numbers_for, sizes_for
 
 i, j, k, t, c = indices("i j k t c")
@@ -302,3 +304,18 @@ def test_reach_keeps_every_value_at_which_a_condition_can_hold(offset: int) -> N
 def test_reach_of_a_condition_that_excludes_all_is_one_value() -> None:
     assert reach([sp.Lt(j, i - 20)], j, 12, {i: (0, 5)}) == (0, 1)
     assert reach([sp.Ne(T("M", i, j), 0)], j, 12, {i: (0, 5)}) == (0, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_random_definitions_put_together_are_the_whole(seed: int) -> None:
+    program = definition(seed)
+    with suppress(SymattnError):  # some scores have no derivative; the values of those are compared all the same
+        program = with_gradient(program)
+    for a in ("i", "b", "h"):
+        index = next((x for x in program.dims if x.name == a), None)
+        if index is None:
+            continue
+        groups = groups_of(program, (index,))
+        if groups.local and torn(program, groups) is None:
+            compare("", partition(program, (index,)), each=(2,))

@@ -89,7 +89,7 @@ def _discrete(name: str, shape: tuple[int, ...], sizes: dict[str, int], r: np.ra
     if (_kind(name) == "integer" or name == "tok") and count <= below:
         return r.permutation(below)[:count].reshape(shape)
     found = r.integers(0, below, size=shape)
-    if name in ("M", "drop") or _kind(name) == "boolean":
+    if shape and (name in ("M", "drop") or _kind(name) == "boolean"):
         found[..., 0] = 1
     return found
 

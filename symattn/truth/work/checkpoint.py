@@ -212,18 +212,18 @@ def _read(path: Path, problem: str) -> dict[str, State]:
                 raise ValueError("its digest is not that of its contents")
             head = json.loads(raw)
     except DAMAGED as error:
-        raise FileFormatError(f"{path} is no checkpoint, or is truncated or damaged: {error}; delete it to start anew") from error
+        raise FileFormatError(f"{path} is no checkpoint, or is truncated or damaged: {error}; give another file") from error
     if head["format"] != FORMAT:
         raise FileFormatError(f"{path} is no checkpoint that this version reads: it says {head['format']!r}")
     if head["problem"] != problem:
         raise FileFormatError(
             f"{path} is the checkpoint of another problem: other inputs, another program or version; "
-            "give another file, or delete this one to start anew"
+            "give another file, or delete this one if it is not needed"
         )
     try:
         return {s["path"]: _state(s, data) for s in head["states"]}
     except DAMAGED as error:
-        raise FileFormatError(f"{path} is no checkpoint, or is truncated or damaged: {error}; delete it to start anew") from error
+        raise FileFormatError(f"{path} is no checkpoint, or is truncated or damaged: {error}; give another file") from error
 
 
 def _state(listed: Mapping[str, Any], data: bytes) -> State:
