@@ -38,6 +38,8 @@ class Finding:
         The name of the earlier number or claim that this one is carried from, where its error is not its own.
     place
         Where it stands: a line number, or nothing.
+    note
+        What else there is to say: why this number is taken for the misprint.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Finding:
     origin: tuple[str, ...] = ()
     carried: str = ""
     place: str = ""
+    note: str = ""
 
     @property
     def label(self) -> str:
@@ -92,6 +95,8 @@ class Finding:
             out["carried_from"] = self.carried
         if self.place:
             out["place"] = self.place
+        if self.note:
+            out["note"] = self.note
         return out
 
 
