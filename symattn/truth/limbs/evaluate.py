@@ -16,8 +16,9 @@ from symattn.readings.sizes import Extents
 from symattn.truth.limbs.data import Data
 from symattn.truth.limbs.engine import Engine
 from symattn.truth.limbs.fixed import Fixed
-from symattn.truth.limbs.plan import Plan, plan_of
+from symattn.truth.limbs.plan import plan_of
 from symattn.truth.limbs.products import BITS, MOST
+from symattn.truth.limbs.steps import Plan
 
 LEAST = 3
 """Limbs at least: 72 bits."""

@@ -158,12 +158,12 @@ class Reader:
             return self._read(e)
         if isinstance(e, sp.exp):
             return self._exponential(e, where)
-        if isinstance(e, sp.Pow) and e.exp.is_Integer and 0 < e.exp <= 4 and self._depends(e.base):
+        if isinstance(e, sp.Pow) and e.exp.is_Integer and 0 < e.exp <= 4 and self.depends(e.base):
             base = out = self._form(e.base, where)
             for _ in range(int(e.exp) - 1):
                 out = times(out, base)
             return out
-        if not self._depends(e):
+        if not self.depends(e):
             return {ONE: e.xreplace(self.aliases)}
         raise UnfitError(f"`{e}` is no sum of products of exact scores and their exponentials")
 
@@ -172,10 +172,10 @@ class Reader:
         return bool(e.is_integer) and not reads(e) and self.axes.level(e) in ("key", "pair")
 
     def _product(self, e: sp.Mul, where: Conditions) -> Form:
-        rest = [a for a in e.args if self._depends(a)]
+        rest = [a for a in e.args if self.depends(a)]
         places = [a for a in rest if self._is_position(a)]
         rest = [*(a for a in rest if a not in places), *([sp.Mul(*places)] if places else [])]
-        out: Form = {ONE: sp.Mul(*[a for a in e.args if not self._depends(a)]).xreplace(self.aliases)}
+        out: Form = {ONE: sp.Mul(*[a for a in e.args if not self.depends(a)]).xreplace(self.aliases)}
         later = [a for a in rest if isinstance(a, sp.exp)]
         for a in [*(a for a in rest if not isinstance(a, sp.exp)), *later]:
             inside = where
@@ -184,7 +184,7 @@ class Reader:
             out = times(out, self._form(a, inside))
         return out
 
-    def _depends(self, e: sp.Basic) -> bool:
+    def depends(self, e: sp.Basic) -> bool:
         """Whether an expression has something that a pair or a channel has, a row has not."""
         if self.axes.level(e) in ("key", "pair"):
             return True
@@ -198,7 +198,7 @@ class Reader:
             raise UnfitError(f"`{x}` looks at another place than its own")
         if self.axes.channels(x):
             return {Monomial(matrices=(x,)): sp.S.One}
-        if not self._depends(x):
+        if not self.depends(x):
             return {ONE: sp.sympify(x).xreplace(self.aliases)}
         if name not in self.given:
             raise UnfitError(f"`{x}` is computed for each key, and is no input")

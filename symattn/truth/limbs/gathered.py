@@ -135,3 +135,15 @@ class KeySums:
         self._sums = None
         assert self.words is not None
         return self.words
+
+
+def inner_products(sums: RowSums, left: Sliced, rows: slice) -> Words:
+    """``sum over e of A[i, e] G[i, e]`` of a given matrix and sums over keys, exactly."""
+    digits = sums.words.digits()
+    top = sums.words.top + left.exponent + left.digits[0].shape[1].bit_length()
+    words = Words((rows.stop - rows.start,), top, len(digits) + left.count + 1)
+    for b, d in enumerate(left.digits):
+        found = np.einsum("jre,re->jr", digits, d[rows].astype(np.int64))
+        for j in range(len(digits)):
+            words.add(found[j], sums.words.top - BITS * (j + 1) + left.unit(b))
+    return words

@@ -9,178 +9,28 @@ coefficient times an exact number, formed in limbs. Each has a *stage*: the pass
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import sympy as sp
 
 from symattn.errors import UnfitError
 from symattn.indexed import tensor
-from symattn.program import Program, Statement, Tensor, all_reads, name_of, reads, subscripts_of
-from symattn.truth.limbs.forms import Axes, Conditions, Dot, Form, Monomial, Plain, Reader, Score
-
-Coefficient: TypeAlias = sp.Expr
-
-
-@dataclass(frozen=True)
-class Material:
-    """``exp(score) factor (sum of products + rest)`` where a condition holds; without ``inner``, ``exp(score) factor``."""
-
-    score: Score
-    factor: Coefficient
-    inner: tuple[tuple[Dot, Conditions], ...] = ()
-    rest: Coefficient = sp.S.Zero
-    where: Conditions = frozenset()
-
-    @property
-    def coefficients(self) -> tuple[Coefficient, ...]:
-        """What a row has to know first."""
-        return (self.factor, self.rest)
-
-
-@dataclass(frozen=True)
-class RowStep:
-    """A tensor on rows or batches, as an expression in others; one that is a sum over keys is 0 in a row without keys."""
-
-    target: Tensor
-    expr: sp.Expr
-    where: sp.Basic
-    summed: bool = False
-
-
-@dataclass(frozen=True)
-class Sum:
-    """A tensor on rows: the sum over keys of an exponential, times a product where there is one (``right`` is summed first)."""
-
-    target: Tensor
-    score: Score
-    dot: Dot | None = None
-
-
-@dataclass(frozen=True)
-class Count:
-    """A tensor on rows: the number of keys at which conditions hold."""
-
-    target: Tensor
-    where: Conditions
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """A tensor on rows: the sum over keys of a material, times a position where there is one."""
-
-    target: Tensor
-    material: Material
-    weight: Plain | None
-
-
-@dataclass(frozen=True)
-class RowMatrix:
-    """A tensor on rows and channels: ``sum of coefficient (sum over keys of exponential or material times given matrix)``."""
-
-    statement: Statement
-    parts: tuple[tuple[Coefficient, Score | Material, Tensor], ...]
-
-
-@dataclass(frozen=True)
-class KeyMatrix:
-    """A tensor on keys and channels: ``sum of coefficient (sum over rows of material times given matrix)``."""
-
-    statement: Statement
-    parts: tuple[tuple[Coefficient, Material, Tensor], ...]
-
-
-@dataclass(frozen=True)
-class RowTotal:
-    """A tensor that is a sum over rows, and perhaps batches, of what each has."""
-
-    statement: Statement
-    expr: sp.Expr
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """An output on pairs: ``sum of coefficient times material``."""
-
-    statement: Statement
-    parts: tuple[tuple[Coefficient, Material], ...]
-
-
-Step: TypeAlias = RowStep | Sum | Count | Weighed | RowMatrix | KeyMatrix | RowTotal | Pairs
-
-
-@dataclass
-class Plan:
-    """The steps of a program in order, each with its stage.
-
-    Parameters
-    ----------
-    axes
-        The indices of a pair.
-    steps
-        ``(stage, step)``; what a step needs of others is in steps before it or of an earlier stage.
-    shifts
-        Score -> the tensor on rows that is the maximum of the score.
-    outputs
-        Name of an output -> the tensor on rows that it is, where it is one.
-    """
-
-    program: Program
-    axes: Axes
-    steps: list[tuple[int, Step]] = field(default_factory=list)
-    shifts: dict[Score, Tensor] = field(default_factory=dict)
-
-    @property
-    def stages(self) -> int:
-        """Number of passes over the keys of a block of rows."""
-        return 1 + max((s for s, _ in self.steps), default=0)
-
-
-def axes_of(program: Program) -> Axes:
-    """The indices of a pair, found where a sum of products of two inputs is first reduced over one of its indices.
-
-    Raises
-    ------
-    UnfitError
-        When no statement is such a sum, or nothing is reduced over one of its indices.
-    """
-    inputs = set(program.inputs)
-    scores: dict[str, frozenset[sp.Symbol]] = {}
-    for s in program:
-        made = [frozenset(s.indices)] if _is_product(s, inputs) else []
-        from_ = [scores[n] for n in (name_of(x) for x in s.reads) if n in scores]
-        for pair in from_:
-            over = set(s.over)
-            if over and over <= pair:
-                if len(over) > 1:
-                    raise UnfitError(f"`{s}` is a sum over more than one index of a score")
-                return _split(program, pair, s.over[0])
-        if made or from_:
-            scores[s.name] = frozenset(s.indices)
-    raise UnfitError("no statement is reduced over the keys of a dot product of inputs")
-
-
-def _is_product(s: Statement, inputs: set[str]) -> bool:
-    if not s.over or s.reduce != "sum" or s.scan is not None:
-        return False
-    names = [{name_of(x) for x in reads(t)} for t in sp.Add.make_args(s.expr)]
-    return all(len(reads(t)) >= 2 and n <= inputs for t, n in zip(sp.Add.make_args(s.expr), names, strict=True))
-
-
-def _split(program: Program, pair: frozenset[sp.Symbol], key: sp.Symbol) -> Axes:
-    """The indices that a given matrix on keys has beside them are those of a batch, the others those of rows."""
-    shared: set[sp.Symbol] = set()
-    for s in program:
-        for x in s.reads:
-            sub = set(subscripts_of(x))
-            if name_of(x) not in program and key in sub and not sub <= pair:
-                shared |= sub & pair
-    order = [a for s in program if pair <= set(s.indices) for a in s.indices if a in pair]
-    order = list(dict.fromkeys(order))
-    rows = tuple(a for a in order if a not in shared and a != key)
-    if not rows:
-        raise UnfitError("a score has no index of its own beside that of the keys")
-    return Axes(tuple(a for a in order if a in shared and a != key), rows, key)
+from symattn.program import Program, Statement, Tensor, all_reads, name_of, reads
+from symattn.truth.limbs.forms import Conditions, Dot, Form, Monomial, Plain, Reader, Score
+from symattn.truth.limbs.pairs import axes_of
+from symattn.truth.limbs.steps import (
+    Coefficient,
+    Count,
+    KeyMatrix,
+    Material,
+    Pairs,
+    Plan,
+    RowMatrix,
+    RowStep,
+    RowTotal,
+    Step,
+    Sum,
+    Weighed,
+)
 
 
 class Planner:
@@ -349,7 +199,7 @@ class Planner:
             if self.axes.key not in over:
                 raise UnfitError(f"`{s}` is not summed over the keys")
             expr = self.summed(s)
-        elif s.where != sp.true or self.reader._depends(expr):
+        elif s.where != sp.true or self.reader.depends(expr):
             raise UnfitError(f"`{s}` is a sum over rows of what a row does not have, or under a condition")
         rest = over - {self.axes.key}
         if not rest:

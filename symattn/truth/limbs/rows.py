@@ -119,3 +119,8 @@ def radii(values: Sequence[Any], bits: int) -> np.ndarray[Any, Any]:
     """
     found = np.array([0.0 if v.is_exact() else max(float(v.rad()), LOST) for v in values])
     return np.where(found > 0, np.ldexp(found, bits) * (1 + 2.0**-40) + LEAST, 0.0)
+
+
+def dyadic(exponent: int) -> Ball:
+    """``2^exponent``."""
+    return Ball(2) ** exponent if exponent >= 0 else 1 / Ball(2) ** -exponent

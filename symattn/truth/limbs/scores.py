@@ -26,7 +26,7 @@ from symattn.readings.specials import NEGATIVE, Ball
 from symattn.truth.limbs.data import Batch, Bools, Data
 from symattn.truth.limbs.forms import Dot, Plain, Score
 from symattn.truth.limbs.products import BITS, CHUNK, Multiplier, rounded
-from symattn.truth.limbs.rows import Rows
+from symattn.truth.limbs.rows import Rows, dyadic
 from symattn.truth.limbs.slices import EXACT, WIDEST, Floats, Sliced, extent, sliced, width_for
 from symattn.truth.limbs.tables import Exponentials, digit_width, digits_for, lowest_bit, top_bits
 
@@ -142,7 +142,7 @@ class Scores:
         reach = math.log2(max(2 * self.reach, 2.0**-900)) - self.top + 2 if not self.plain else 61
         bits = math.ceil(min(needed, reach, 61))
         self.cap = max(1, 1 << max(bits, 0)) if bits <= 61 else FAR
-        scaled = self.c * (Ball(2) ** self.top if self.top >= 0 else 1 / Ball(2) ** -self.top)
+        scaled = self.c * dyadic(self.top)
         points = len(self.data.batches) * self.data.rows * self.data.keys
         lowest = lowest_bit(scaled, self.limbs)
         self.words = -(-max(0, SUM + 4 - lowest) // self.width) + 1

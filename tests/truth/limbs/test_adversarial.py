@@ -94,14 +94,14 @@ def test_a_bias_that_is_large_beside_the_scores():
 
 
 def test_many_blocks_give_the_same_as_one(monkeypatch):
-    from symattn.truth.limbs import engine
+    from symattn.truth.limbs import block, engine
 
     inputs = enclosing.draw(CAUSAL, 12, sizes=sizes(50, 41, 5, 3))
     inputs["dO"][:20] *= np.float32(2.0**-30)
     whole = enclosing.evaluate(CAUSAL, inputs, bits=170)
     monkeypatch.setattr(engine, "ROWS", 7)
     monkeypatch.setattr(engine, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(engine, "TILE", 9)
+    monkeypatch.setattr(block, "TILE", 9)
     parts = enclosing.evaluate(CAUSAL, inputs, bits=170)
     for name, one in whole.items():
         other = parts[name]

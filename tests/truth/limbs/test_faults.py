@@ -9,7 +9,7 @@ import pytest
 from symattn.definition import Definition
 from symattn.readings.balls import precision
 from symattn.truth.derived import with_gradient
-from symattn.truth.limbs import collected, engine, evaluate, gathered, materials, products, scores, tables
+from symattn.truth.limbs import block, collected, engine, evaluate, gathered, materials, products, scores, tables
 from tests.truth.limbs import enclosing
 
 PROGRAM = with_gradient(Definition(causal="bottom-right").program())
@@ -58,7 +58,7 @@ def unit_of_another_slice(whole, self, rows, keys):
     ids=["a limb is dropped", "a tile is lost", "a slice has the unit of another", "a table entry is wrong"],
 )
 def test_a_planted_fault_is_seen(monkeypatch, owner, name, change):
-    monkeypatch.setattr(engine, "TILE", 3)
+    monkeypatch.setattr(block, "TILE", 3)
     enclosing.check(PROGRAM, INPUTS)
     wrapped(monkeypatch, owner, name, change)
     with pytest.raises(AssertionError):
