@@ -12,19 +12,28 @@ from typing import Any
 
 from symattn.audit import arrays
 from symattn.audit.alignment import Pair, aligned
-from symattn.audit.article import Article
 from symattn.audit.arrays import Value, flat, shape
+from symattn.audit.article import Article
 from symattn.audit.evaluate import MODES
 from symattn.audit.exactness import decimal
 from symattn.audit.findings import Finding
 from symattn.audit.language_nodes import Apply, Array, Name, Node, Number, is_literal, key, numbers
 from symattn.audit.language_text import plain_text
-from symattn.audit.said import (
-    Entry, Evaluated, Literal, Page, Result, known_as, evaluated, literal_spread, literal_value, literals,
-)  # fmt: skip
 from symattn.audit.printed import Printed, Verdict, verdict
-from symattn.audit.provenance import Origins, origins, signed
+from symattn.audit.provenance import Origins, literal_arrays, origins, signed
 from symattn.audit.reals import Real, bounds, same, subtract, to_sympy
+from symattn.audit.said import (
+    Entry,
+    Evaluated,
+    Literal,
+    Page,
+    Result,
+    evaluated,
+    known_as,
+    literal_spread,
+    literal_value,
+    literals,
+)  # fmt: skip
 from symattn.audit.statements import Chain, Side
 from symattn.errors import ShapeError, SymattnError
 
@@ -149,7 +158,7 @@ class Run:
             p = slip.literal.printed()
             right = Printed(slip.right)
             v = _plain_verdict(p, right.value, self.digits)
-            self._mark(slip.literal, v, None, f"{slip.right}, printed before", ())
+            self._mark(slip.literal, v, None, slip.right, note=f"{slip.right} was printed before")
         return True
 
     def _value(self, node: Node, side: Side) -> Evaluated | None:
@@ -222,7 +231,7 @@ class Run:
                 entry = Entry(value.start, value.printed, value.spread)
                 for slip in found.slips:
                     v = _plain_verdict(slip.literal.printed(), Printed(slip.right).value, self.digits)
-                    self._mark(slip.literal, v, None, f"{slip.right}, printed before", ())
+                    self._mark(slip.literal, v, None, slip.right, note=f"{slip.right} was printed before")
             else:
                 entry = Entry(printed, printed, printed)
                 self.out.given = tuple(x.text for x in literals(node) if x is not None)
@@ -310,11 +319,13 @@ class Run:
         self.kept.append(x)
         return to_sympy(x, self.symbols)
 
-    def _mark(self, x: Literal, v: Verdict, chained: Verdict | None, text: str, used: tuple[Entry, ...]) -> str:
+    def _mark(
+        self, x: Literal, v: Verdict, chained: Verdict | None, text: str, used: tuple[Entry, ...] = (), note: str = ""
+    ) -> str:
         start, end = x.node.start, x.node.end
         line = self.article.line(start)
         name = f"{line}:{self.article.column(start)}"
-        finding = Finding(name, self._label(), text, v, chained, place=str(line))
+        finding = Finding(name, self._label(), text, v, chained, place=str(line), note=note)
         self.out.marks.append(Mark(start, end, finding, used))
         return name
 
@@ -334,7 +345,7 @@ class Run:
         before, known = self.before
         equal = _equal(known, value)
         pairs = aligned(before, node, lambda name: self.page.written.get(known_as(name)))
-        judged = pairs is not None and self._pairs(pairs, relation, equal)
+        judged = pairs is not None and self._pairs(before, pairs, relation, equal)
         if judged:
             value = self._value(node, side) or value
         if equal or judged:
@@ -346,7 +357,7 @@ class Run:
         self._whole(side, node, known, value)
         return Evaluated(known.start, value.printed, value.spread, (*value.used, *known.used), value.ambiguous)
 
-    def _pairs(self, pairs: list[Pair], relation: str, equal: bool) -> bool:
+    def _pairs(self, before: Node, pairs: list[Pair], relation: str, equal: bool) -> bool:
         """Judge the numbers of a side by what they stand for; nothing is said where the order of a right sum is another one."""
         kept = list(self.out.marks)
         places = dict(self.places)
@@ -364,6 +375,8 @@ class Run:
                 return False
             n = len(self.out.marks)
             found = self._judge(Side(pair.printed.start, pair.printed.end, pair.printed), pair.stands_for, fitted, relation)
+            if pair.repeats and equal:
+                self._other_way(pair, n, before)
             new = self.out.marks[n:]
             fine = fine and all(m.finding.verdict.correct for m in new)
             if found is not None:
@@ -374,6 +387,26 @@ class Run:
         for node, entry in entries:
             self._place(node, entry)
         return bool(entries)
+
+    def _other_way(self, pair: Pair, n: int, before: Node) -> None:
+        """A factor that is not the element which it repeats: the element is wrong where it makes a vector unknown to the page."""
+        if all(m.finding.verdict.correct for m in self.out.marks[n:]):
+            return
+        factor, element = literals(pair.printed)[0], literals(pair.stands_for)[0]
+        if factor is None or element is None:
+            return
+        for array in literal_arrays(before):
+            found = [x.text if x.node.start != element.node.start else factor.text for x in literals(array) if x is not None]
+            if array.start <= element.node.start < array.end and tuple(found) in self.page.inputs:
+                del self.out.marks[n:]
+                v = _plain_verdict(element.printed(), factor.printed().value, self.digits)
+                self._mark(
+                    element,
+                    v,
+                    None,
+                    factor.text,
+                    note=f"the next side has {factor.text}, and so has the vector that the page gave",
+                )
 
     def _allowed(self, node: Node, known: Evaluated, value: Evaluated) -> bool:
         """Whether the rounded numbers of a side allow the value of the side before."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from symattn.audit.language_nodes import Apply, Array, Name, Node, Number, is_literal, key
-from symattn.audit.said import Entry, Literal, Page, Result, literals
 from symattn.audit.printed import Printed
-from symattn.audit.reals import same
+from symattn.audit.reals import bounds, interval, same
+from symattn.audit.said import Entry, Literal, Page, Result, literals
 
 FEWEST_DIGITS = 3
 """Significant digits from which a single number is recognised."""
@@ -42,23 +42,36 @@ class Origins:
     places: dict[int, Entry] = field(default_factory=dict)
     slips: list[Slip] = field(default_factory=list)
     copies: set[int] = field(default_factory=set)
-    """Numbers that stand in a whole copy of a result."""
+    """Numbers that stand in a copy of a result."""
 
     def put(self, found: Sequence[Literal], at: Sequence[int], result: Result) -> None:
         """Say that these numbers repeat elements of a result; one that differs is a slip."""
         for literal, k in zip(found, at, strict=True):
-            self.places[literal.node.start] = result.entry.element(k)
-            if literal.text == result.texts[k]:
-                self.copies.add(literal.node.start)
-            else:
-                self.slips.append(Slip(literal, result, k))
+            entry = result.entry.element(k)
+            self.copies.add(literal.node.start)
+            if literal.text != result.texts[k]:
+                if _is_right(literal, entry):  # the page got it right the second time
+                    p = literal.printed()
+                    entry = Entry(entry.start, p.value, interval(*p.interval()))
+                else:
+                    self.slips.append(Slip(literal, result, k))
+            self.places[literal.node.start] = entry
+
+
+def _is_right(literal: Literal, entry: Entry) -> bool:
+    """Whether a number is the exact value of what it repeats, rounded."""
+    if entry.start is None:
+        return False
+    low, high = literal.printed().interval()
+    ends = bounds(entry.start)
+    return ends is not None and low <= ends[0] and ends[1] <= high
 
 
 def origins(page: Page, node: Node) -> Origins:
     """Where the numbers of a formula come from."""
     out = Origins()
     recent = page.results[: -LOOK_BACK - 1 : -1]
-    for array in _arrays(node):
+    for array in literal_arrays(node):
         _whole(out, array, recent)
     rest = [x for x in signed(node) if x.node.start not in out.places]
     for result in recent:
@@ -70,12 +83,12 @@ def origins(page: Page, node: Node) -> Origins:
     return out
 
 
-def _arrays(node: Node) -> list[Array]:
+def literal_arrays(node: Node) -> list[Array]:
     """The arrays of numbers in a formula, outermost first."""
     if isinstance(node, Array) and is_literal(node):
         return [node]
     parts = node.items if isinstance(node, Array) else node.args if isinstance(node, Apply) else ()
-    return [a for p in parts for a in _arrays(p)]
+    return [a for p in parts for a in literal_arrays(p)]
 
 
 def signed(node: Node) -> list[Literal]:
@@ -93,6 +106,11 @@ def signed(node: Node) -> list[Literal]:
     if isinstance(node, Apply) and node.op == "power" and isinstance(node.args[0], Name):
         parts = node.args[1:]
     return [x for p in parts for x in signed(p)]
+
+
+def texts_of(array: Node) -> tuple[str, ...]:
+    """The numbers of an array as printed."""
+    return tuple(x.text for x in literals(array) if x is not None)
 
 
 def _whole(out: Origins, array: Array, recent: Sequence[Result]) -> None:

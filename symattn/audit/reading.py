@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from symattn.audit.article import Article, article, passages
 from symattn.audit.evaluate import Budget
 from symattn.audit.findings import Audit, Finding, Unread
+from symattn.audit.language_nodes import Node
 from symattn.audit.links import Mark, Outcome, Run
-from symattn.audit.said import Page
 from symattn.audit.repair import repaired
+from symattn.audit.said import Page
 from symattn.audit.statements import Chain, Unreadable, statements
+from symattn.audit.strays import strays
 from symattn.errors import SymattnError
 
 MOST_FINDINGS = 5000
@@ -70,6 +72,7 @@ class _State:
     unread: list[Unread] = field(default_factory=list)
     formulas: list[tuple[int, int]] = field(default_factory=list)
     chains: list[Chain] = field(default_factory=list)
+    given: list[Node] = field(default_factory=list)
 
     def take(self, statement: Chain | Unreadable) -> None:
         """Check one chain and keep what it says."""
@@ -99,6 +102,8 @@ class _State:
                 self.page.define(target, outcome.entry, outcome.literal)
         if outcome.given:
             self.page.inputs.append(outcome.given)
+        if outcome.literal is not None:
+            self.given.append(outcome.literal)
         self.page.results += outcome.results
         scalars = [r for r in outcome.results if len(r.texts) == 1]
         if scalars:
@@ -111,7 +116,8 @@ class _State:
 
     def finished(self, title: str) -> ReadArticle:
         """The audit, the errors that are carried from earlier ones told apart."""
-        marks = sorted(self.marks, key=lambda m: m.start)
+        stray = strays(self.article, self.chains, self.given, self.digits)
+        marks = sorted([*self.marks, *stray], key=lambda m: m.start)
         by_name = {m.finding.name: m.finding for m in marks}
         out: list[Mark] = []
         for m in marks:

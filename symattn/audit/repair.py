@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from symattn.audit import arrays
+from symattn.audit.arrays import flat, size
 from symattn.audit.article import Article
-from symattn.audit.arrays import flat
 from symattn.audit.findings import Finding
 from symattn.audit.language_nodes import Node, is_literal
 from symattn.audit.links import Mark, Outcome, Run, said_of, with_number
-from symattn.audit.said import Evaluated, Literal, Page, evaluated, literals
 from symattn.audit.printed import Printed, verdict
-from symattn.audit.provenance import one_digit, origins, signed
+from symattn.audit.provenance import literal_arrays, one_digit, origins, signed, texts_of
 from symattn.audit.reals import bounds
+from symattn.audit.said import Evaluated, Literal, Page, evaluated, literals
 from symattn.audit.statements import Chain
 from symattn.errors import SymattnError
 
@@ -51,14 +50,23 @@ def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digit
         return _settled(article, page, chain, own[0], numbers, digits) or outcome
     inner = [x for s in chain.sides if s.node is not None and not is_literal(s.node) for x in signed(s.node)]
     found = list(_single_changes(article, page, chain, inner, digits))
+    if len(found) > 1:  # the change that turns a vector into one that the page gave
+        known = [_known_vectors(page, with_number(chain, x.node.start, text)) for x, text, _ in found]
+        found = [f for f, n in zip(found, known, strict=True) if n == max(known)]
     if len(found) == 1:
         return _moved(article, chain, *found[0], digits)
     return outcome
 
 
+def _known_vectors(page: Page, chain: Chain) -> int:
+    """How many vectors of a chain are ones that the page gave."""
+    found = [a for s in chain.sides if s.node is not None for a in literal_arrays(s.node)]
+    return sum(texts_of(a) in page.inputs for a in found)
+
+
 def _from_elsewhere(mark: Mark) -> bool:
     """Whether a number is right from what the page prints before it, or is a slip of copying."""
-    return mark.finding.carries or mark.finding.formula.endswith("printed before")
+    return mark.finding.carries or bool(mark.finding.note)
 
 
 def _right_text(x: Literal, mark: Mark) -> str | None:
@@ -180,7 +188,7 @@ def _near(node: Node, value: Evaluated) -> bool:
     elements = flat(value.start if value.start is not None else value.printed)
     found = literals(node)
     if len(found) != len(elements):
-        return len(elements) == 1 or arrays.size(value.printed) != len(found)
+        return len(elements) == 1 or size(value.printed) != len(found)
     for x, y in zip(found, elements, strict=True):
         ends = bounds(y, 64)
         if x is None or ends is None:
@@ -195,7 +203,7 @@ def _near(node: Node, value: Evaluated) -> bool:
 def _same(a: Evaluated, b: Evaluated) -> bool:
     """Whether two sides have the same value, as far as 64 bits and roundings of a part in a hundred show."""
     x, y = (v.start if v.start is not None else v.printed for v in (a, b))
-    if arrays.size(x) != arrays.size(y):
+    if size(x) != size(y):
         return True
     for p, q in zip(flat(x), flat(y), strict=True):
         if isinstance(p, Fraction) and isinstance(q, Fraction) and p.denominator == q.denominator == 1:
@@ -218,6 +226,6 @@ def _moved(article: Article, chain: Chain, x: Literal, text: str, right: Outcome
     line = article.line(x.node.start)
     name = f"{line}:{article.column(x.node.start)}"
     label = said_of(article, chain.sides[0])
-    finding = Finding(name, label, f"the rest of the equation holds with {sign}{text} here", v, place=str(line))
+    finding = Finding(name, label, sign + text, v, place=str(line), note=f"with {sign}{text} here the whole equation holds")
     mark = Mark(x.node.start, x.node.end, finding)
     return replace(right, marks=[*(m for m in right.marks if m.start != x.node.start), mark])

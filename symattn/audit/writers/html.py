@@ -127,8 +127,7 @@ def _row(audit: Audit, f: Finding, digits: int) -> str:
     place = f"line {f.place}" if f.place.isdigit() else f.name
     error = "" if f.verdict.error is None else f"{float(f.verdict.error):.3g}"
     said = f.label + (f", carried from {words.name_of(audit, f.carried)}" if f.carried else "")
-    if f.formula.startswith("the rest of the equation") or f.formula.endswith("printed before"):
-        said += f"; {f.formula}"
+    said += f"; {f.note}" if f.note else ""
     cells = (place, f.claim, f.verdict.printed, words.right_digits(f.verdict), words.short(f.verdict.exact, digits), error, said)
     return f"<tr class='{words.kind(f)}'>" + "".join(f"<td>{_text(c)}</td>" for c in cells) + "</tr>"
 

@@ -46,6 +46,7 @@ def _where(place: str) -> str:
 
 def _row(audit: Audit, f: Finding, digits: int) -> str:
     said = f.label + (f", carried from {words.name_of(audit, f.carried)}" if f.carried else "")
+    said += f"; {f.note}" if f.note else ""
     place = f"line {f.place}" if f.place.isdigit() else f.name
     right = "" if f.verdict.correct else words.right_digits(f.verdict)
     cells = (place, f.claim, str(f.verdict.printed), right, words.short(f.verdict.exact, digits), said)

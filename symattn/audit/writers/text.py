@@ -67,6 +67,6 @@ def _said(audit: Audit, f: Finding) -> str:
         parts.append(f"off by {error}")
     if f.carried:
         parts.append(f"carried from {words.name_of(audit, f.carried)}")
-    if f.formula.startswith("the rest of the equation") or f.formula.endswith("printed before"):
-        parts.append(words.plain(f.formula))
+    if f.note:
+        parts.append(words.plain(f.note))
     return ", ".join(parts)
