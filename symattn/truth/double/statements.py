@@ -21,7 +21,7 @@ from symattn.truth.double.approx import Approx, Array, add, multiply, selected
 from symattn.truth.double.functions import Library
 from symattn.truth.double.norms import gamma, inflation
 from symattn.truth.double.sums import contracted, largest, product, summed
-from symattn.truth.double.terms import Axes, Terms
+from symattn.truth.double.terms import Axes, Terms, of_indices
 
 __all__ = ["Statements"]
 
@@ -81,6 +81,7 @@ class Statements(Stepwise):
         self._sizes = tuple(sizes.values())
         self._extents = memo.setdefault(("extents", self._sizes), self._extents)
         self.settled: dict[str, Approx] = {}
+        self.settled_masks: dict[tuple[sp.Basic, Axes], tuple[Mask, Mask | None]] = {}
         self.owned: set[str] = set()
         self.done: list[Array] = []
         self.fresh: dict[int, Array] = {}
@@ -261,25 +262,32 @@ class Statements(Stepwise):
 
     def masks(self, s: Statement, conditions: Sequence[sp.Basic], domain: Axes) -> Masks:
         """The conditions of a statement, on the grids of the indices that they read."""
-        found, doubts = [], []
-        for c in conditions:
-            used = integer_symbols(c)
-            axes = tuple(a for a in domain if a in used)
-            shape = self.shape(axes)
-            if self.subscripts.decidable(c):
-                states = self.subscripts.states(c, axes, shape)
-                yes, doubt = states == YES, states > YES
-            else:
-                yes, no = Terms(self, axes).decide(c)
-                yes, doubt = np.broadcast_to(yes, shape), np.broadcast_to(~(yes | no), shape)
-            found.append(Mask(axes, yes))
-            doubts.append(Mask(axes, doubt) if doubt.any() else None)
+        pairs = [self.mask(c, tuple(a for a in domain if a in integer_symbols(c))) for c in conditions]
+        found, doubts = [p[0] for p in pairs], [p[1] for p in pairs]
         if not any(d is not None for d in doubts):
             return Masks(tuple(found), None)
         maybe = [m.over(domain) | d.over(domain) if d is not None else m.over(domain) for m, d in zip(found, doubts, strict=True)]
         open_ = [d.over(domain) for d in doubts if d is not None]
         doubt = reduce(np.logical_and, maybe) & reduce(np.logical_or, open_)
         return Masks(tuple(found), np.broadcast_to(doubt, self.shape(domain)) if doubt.any() else None)
+
+    def mask(self, c: sp.Basic, axes: Axes) -> tuple[Mask, Mask | None]:
+        """Where a condition holds, and where it is not decided, if anywhere; what given numbers decide is found once."""
+        if (c, axes) in self.settled_masks:
+            return self.settled_masks[c, axes]
+        shape = self.shape(axes)
+        if of_indices(c):
+            yes, doubt = np.broadcast_to(Terms(self, axes).decide(c)[0], shape), None
+        elif self.subscripts.decidable(c):
+            states = self.subscripts.states(c, axes, shape)
+            yes, doubt = states == YES, states > YES
+        else:
+            yes, no = Terms(self, axes).decide(c)
+            yes, doubt = np.broadcast_to(yes, shape), np.broadcast_to(~(yes | no), shape)
+        found = Mask(axes, yes), Mask(axes, doubt) if doubt is not None and doubt.any() else None
+        if not self.subscripts.varies(c) and (of_indices(c) or self.subscripts.decidable(c)):
+            self.settled_masks[c, axes] = found
+        return found
 
     def direct(self, s: Statement, expr: sp.Expr, masks: Masks) -> Approx:
         """On the whole grid, masked points selected away."""
@@ -288,6 +296,8 @@ class Statements(Stepwise):
         a = Terms(self, domain).value(expr)
         keep, doubt = masks.keep(domain), masks.doubt
         axes = tuple(range(len(free), len(domain)))
+        if keep is not None and not a.special and self.vanishes(expr, s):
+            keep = None if s.reduce == "sum" or not s.over else keep
         if not s.over:
             a = a if keep is None else selected(a, keep)
             if doubt is not None:
@@ -413,12 +423,19 @@ class Statements(Stepwise):
                 a = selected(a, m.over(axes))
         return a if a.value.shape == shape else a.changed(value=np.broadcast_to(a.value, shape), temporary=False)
 
+    def vanishes(self, e: sp.Expr, s: Statement) -> bool:
+        """Whether an expression of finite numbers is 0 wherever the condition of a statement does not hold: a factor is."""
+        key = f"vanishes {e}"
+        return bool(self._found(key, s, lambda: any(self.is_zero_outside(f, s) for f in sp.Mul.make_args(e))))
+
     def is_zero_outside(self, e: sp.Expr, s: Statement) -> bool:
-        """Whether a factor is a tensor whose own ``where`` is that of the statement, its indices renamed."""
+        """Whether a factor is a tensor whose own ``where``, of its free indices, is that of the statement, indices renamed."""
         if not isinstance(e, sp.Indexed) or name_of(e) not in self.program:
             return False
         made = self.program[name_of(e)]
-        if made.over or not all(isinstance(a, sp.Symbol) for a in subscripts_of(e)):
+        if made.over and (made.reduce != "sum" or not integer_symbols(made.where).isdisjoint(made.over)):
+            return False
+        if not all(isinstance(a, sp.Symbol) for a in subscripts_of(e)):
             return False
         return bool(made.where.xreplace(dict(zip(made.indices, subscripts_of(e), strict=True))) == s.where)
 

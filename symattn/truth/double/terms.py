@@ -19,7 +19,7 @@ from symattn.truth.double import functions as fn
 from symattn.truth.double.approx import FULL, Approx, Array, U, add, exactly, multiply, rows
 from symattn.truth.double.functions import Library
 
-__all__ = ["Known", "Terms"]
+__all__ = ["Known", "Terms", "of_indices"]
 
 Axes = tuple[sp.Symbol, ...]
 
@@ -79,6 +79,21 @@ def _positional(e: sp.Expr) -> bool:
         return False
     kinds = (*_INTEGRAL, sp.Rational, sp.Pow) if e.is_integer else _INTEGRAL
     return all(isinstance(x, kinds) and not (x.is_Pow and x.exp != -1) for x in sp.preorder_traversal(e))
+
+
+_COMPARED = (sp.And, sp.Or, sp.Not, sp.core.relational.Relational, sp.Add, sp.Mul, sp.Max, sp.Min, sp.Symbol, sp.Integer)
+
+
+@lru_cache(maxsize=4096)
+def of_indices(c: sp.Basic) -> bool:
+    """Whether a condition compares sums and products of indices, sizes and integers: float64 decides it on open grids.
+
+    >>> from symattn.program import indices
+    >>> i, j = indices("i j")
+    >>> of_indices(sp.Le(j, i + 2)), of_indices(sp.Le(j, i / 2))
+    (True, False)
+    """
+    return all(isinstance(x, _COMPARED) and (not x.is_Symbol or bool(x.is_integer)) for x in sp.preorder_traversal(c))
 
 
 @lru_cache(maxsize=8192)
@@ -333,6 +348,10 @@ class Terms:
         a, b = self.value(c.lhs), self.value(c.rhs)
         if isinstance(c, (sp.Gt, sp.Ge)):
             a, b = b, a
+        if a.exact and b.exact and not a.special and not b.special:
+            compare = {sp.Eq: np.equal, sp.Ne: np.not_equal, sp.Lt: np.less, sp.Gt: np.less}.get(type(c), np.less_equal)
+            yes = compare(a.value, b.value)
+            return yes, ~yes
         (alo, ahi), (blo, bhi) = _range(a), _range(b)
         if isinstance(c, (sp.Eq, sp.Ne)):
             apart, same = (ahi < blo) | (bhi < alo), (alo == ahi) & (blo == bhi) & (alo == blo)
