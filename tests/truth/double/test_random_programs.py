@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import sympy as sp
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -79,9 +80,21 @@ def arrays(draw: Any, shape: tuple[int, ...]) -> np.ndarray:
     return values.astype(form)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_random_programs(data: Any) -> None:
+    check(data)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_many_random_programs(data: Any) -> None:
+    check(data)
+
+
+def check(data: Any) -> None:
+    """A program at random inputs."""
     program = data.draw(programs())
     n, m, d = (data.draw(st.integers(1, 4)) for _ in range(3))
     shapes = {"x": (n,), "y": (m,), "A": (n, d), "B": (m, d)}
@@ -93,7 +106,7 @@ def test_random_programs(data: Any) -> None:
     assert not wrong
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_random_sums_of_products(data: Any) -> None:
     a, b = indices("a b")
