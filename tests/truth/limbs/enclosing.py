@@ -31,10 +31,10 @@ def draw(program, seed=0, dtype=np.float32, sizes=SIZES, spread=0, **given):
     return out
 
 
-def check(program, inputs, bits=160, outputs=None, further=200):
+def check(program, inputs, bits=160, outputs=None, further=200, sizes=None):
     """Evaluate, and see that every value is within the radius, and the radius within what was asked for; give the worst ratio."""
-    found = evaluate(program, inputs, bits=bits, outputs=outputs)
-    exact = balls.evaluate(program, inputs, bits=bits + further)
+    found = evaluate(program, inputs, bits=bits, outputs=outputs, sizes=sizes)
+    exact = balls.evaluate(program, inputs, bits=bits + further, sizes=sizes)
     worst = 0.0
     for name, fixed in found.items():
         assert fixed.shape == exact[name].shape
