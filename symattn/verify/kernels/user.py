@@ -100,7 +100,12 @@ class FunctionKernel(Kernel):
             return self._outputs(buffer if result is None else result)
 
     def backward(self, call: Call, given: Mapping[str, Array]) -> Tensors:
-        """Gradients from the backward function, or from autograd."""
+        """Gradients from the backward function, or from autograd; none of an option that is no input but a constant."""
+        found = self._raw_gradients(call, given)
+        constants = {f"grad_{n}" for n in (*options(call), *parameters(call)) if n not in call.fields}
+        return {n: a for n, a in found.items() if n not in constants}
+
+    def _raw_gradients(self, call: Call, given: Mapping[str, Array]) -> Tensors:
         if self.given is not None:
             kind = arrays_of(self.given) if not hasattr(self.function, "arrays") else self.arrays
             with _wide(kind):

@@ -385,3 +385,30 @@ def test_ctrl_c_is_ctrl_c():
 
     with pytest.raises(KeyboardInterrupt):
         verify(kernel, Definition(), shape="1,1,1,2,2,2", only="shape")
+
+
+CONSTANTS = {
+    "alibi_slopes": {"causal": "top-left", "alibi": True, "alibi_slopes": "power"},
+    "t": {"heads": 2, "kv_heads": 2, "score": "s*t", "params": {"t": "1/2,1/4"}},
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_an_option_that_is_a_constant_of_the_definition_has_no_gradient(require, name):
+    torch = require("torch")
+    d = Definition(**CONSTANTS[name])
+
+    def kernel(query, key, value, *, is_causal=False, alibi_slopes=None, t=None):
+        s = query @ key.mT * query.shape[-1] ** -0.5
+        if t is not None:
+            s = s * t[:, None, None]
+        if is_causal:
+            i, j = torch.arange(s.shape[2])[:, None], torch.arange(s.shape[3])
+            s = (s - alibi_slopes[:, None, None] * (i - j)).masked_fill(j > i, -torch.inf)
+        return torch.softmax(s, -1) @ value
+
+    kernel.arrays = "torch"
+    ref = Reference(d, fields_for(d, Shape.parse("1,2,2,2,3,4"), "float64", 0))
+    case = run_case(resolve(kernel), ref, "normal", backward=True)
+    assert [t.name for t in case.tensors] == ["out", "grad_query", "grad_key", "grad_value"]
+    assert case.verdict == "pass"
