@@ -31,7 +31,8 @@ WEIGHTS: dict[str, tuple[str, ...]] = {
     "w_k": ("wk", "wkey", "wkeys", "keyweights"),
     "w_v": ("wv", "wvalue", "wvalues", "valueweights"),
     "w_o": ("wo", "wout", "woutput", "outputweights"),
-    "memory": ("memory", "c", "y"),
+    "memory": ("memory",),
+    "attn_mask": ("mask", "attentionmask"),
     "grad_out": ("do", "gradout", "doutput"),
     "grad_lse": ("dl", "gradlse"),
 }

@@ -145,7 +145,21 @@ class Box:
                     x[place] = balls.ball(m - w).union(balls.ball(m + w))
         return x
 
+    def _given(self, name: str, pinned: Mapping[Coordinate, int]) -> Array:
+        """An input itself as balls."""
+        if name in self.widths:
+            return self._balls(name, pinned)
+        x = np.asarray(self.sheet.inputs[name], dtype=object)
+        out = np.empty(x.shape, dtype=object)
+        with balls.precision(BITS):
+            out.ravel()[:] = [balls.ball(v) for v in x.ravel().tolist()]
+        return out
+
     def _evaluated(self, base: str, pinned: Mapping[Coordinate, int]) -> Array:
+        name = self.sheet.statement(base)
+        if name in self.sheet.inputs and base not in self.printed:
+            return self.sheet.back(base, self._given(name, pinned))
+
         def run(program: Program, inputs: dict[str, Array], letter: str) -> Array:
             return self._run(self.sheet.checked(program, letter), inputs, pinned)[letter]
 
@@ -165,6 +179,13 @@ class Box:
         moving = name if name in self.widths else self.sheet.statement(name)
         direction = np.zeros((self.widths if name in self.widths else self.printed)[name][1].shape, dtype=object)
         direction[place] = 1
+
+        given = self.sheet.statement(base)
+        if given in self.sheet.inputs:
+            slopes = np.full(np.asarray(self.sheet.inputs[given]).shape, Ball(0), dtype=object)
+            if given == moving:
+                slopes[place] = Ball(1)
+            return self.sheet.back(base, slopes)
 
         def run(program: Program, inputs: dict[str, Array], letter: str) -> Array:
             lean = self.sheet.checked(program, letter)

@@ -1,13 +1,12 @@
 """What a page computes, as a program with its numbers: any tensor of it, from the inputs on or from printed intermediates.
 
-A page may start anywhere: at X and weights (the identity where a weight matrix is not given), at Q, K and V, at scores, or at
-weights. Tensors from which it does not start are filled with zeros, and nothing that depends on them has a value.
+Printed numbers stand in for a tensor by cutting the program there: what is computed from it reads them instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import sympy as sp
 
-from symattn.audit.claimsfile import Example, Given
-from symattn.audit.quantities import field_named, letter_named, size_named, tensor_named
+from symattn.audit.claimsfile import Example
+from symattn.audit.quantities import letter_named, tensor_named
+from symattn.audit.start import implied, start_of
 from symattn.binding import Bound, bind
 from symattn.definition import Definition
-from symattn.errors import DefinitionError, InputValueError, ShapeError
+from symattn.errors import InputValueError, ShapeError
 from symattn.program import Program, Statement
 from symattn.readings import exact
 from symattn.truth.derived import with_gradient
@@ -29,25 +29,10 @@ Array = npt.NDArray[Any]
 Rewrite = Callable[[Program], Program]
 Run = Callable[[Program, dict[str, Array], str], Array]
 
-MIDWAY = ("R", "S", "P")
-"""Tensors at which a page may start: scores, scaled scores, weights."""
 STEPS = ("R", "S", "A", "Z")
 """Scores, scaled, capped, and as the softmax takes them."""
 BEFORE_MASK = ("R", "S", "A")
 """Tensors that pages print for all keys, those that a mask hides included."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """The arrays of a page under field names, and the tensors that it starts with in the middle of the program."""
-
-    fields: Mapping[str, Array]
-    midway: Mapping[str, Array]
-    filled: frozenset[str]
-    """Fields that hold zeros because the page does not give them."""
-    sizes: Mapping[str, int]
-    split: bool
-    """Whether the heads of Q, K and V stand side by side in one matrix."""
 
 
 class Sheet:
@@ -76,11 +61,8 @@ class Sheet:
     def __init__(self, example: Example, changes: Mapping[str, Any] | None = None, rewrite: Rewrite | None = None) -> None:
         self.example, self.changes, self.rewrite = example, changes or {}, rewrite
         typed = {**example.definition, **self.changes}
-        self.start = _start(example.inputs, typed)
-        own = {"start": "x" if "x" in self.start.fields else "qkv", "output_projection": "w_o" in self.start.fields}
-        own["cross"] = "memory" in self.start.fields
-        implied = {name: v for name, v in own.items() if v not in (False, "qkv")}
-        self.bound: Bound = bind(Definition(**{**implied, **typed}), self.start.fields)
+        self.start = start_of(example.inputs, typed)
+        self.bound: Bound = bind(Definition(**{**implied(self.start.fields), **typed}), self.start.fields)
 
     @cached_property
     def forward(self) -> Program:
@@ -147,7 +129,7 @@ class Sheet:
             x = self.placed(*shown[name])
             inputs[name] = _filled(x, run(program, inputs, name)) if any(v is None for v in x.ravel().tolist()) else x
             program = _cut(program, name, wanted)
-        return self._back(base, inputs[wanted] if wanted in inputs else run(program, inputs, wanted))
+        return self.back(base, inputs[wanted] if wanted in inputs else run(program, inputs, wanted))
 
     def statement(self, base: str) -> str:
         """The statement or input that a quantity is: ``O`` is the last output, ``heads`` what the heads give."""
@@ -225,6 +207,8 @@ class Sheet:
         """A page's array in the axes of the program."""
         name = self.statement(base)
         program = self.forward if name in self.forward or name in self.forward.shapes else self.gradient
+        if name not in program and name not in program.shapes:
+            raise InputValueError(f"this definition has no {base}: {', '.join(s.name for s in program)} are its steps")
         rank = len(program[name].indices) if name in program else len(program.shapes[name])
         heads = self.bound.axes.heads
         if base == "O" and name == "O" and heads > 1 and x.ndim == 2:
@@ -235,7 +219,7 @@ class Sheet:
             raise ShapeError(f"{base} has {rank} axes here, and its numbers {x.ndim}")
         return x
 
-    def _back(self, base: str, x: Array) -> Array:
+    def back(self, base: str, x: Array) -> Array:
         """An array of the program in the axes of the page: without a batch, the outputs of heads side by side."""
         name = self.statement(base)
         x = x[0] if self._batch(name) else x
@@ -267,90 +251,4 @@ def _filled(x: Array, rest: Array) -> Array:
     except ValueError as why:
         raise ShapeError(f"the printed numbers have shape {x.shape}, the quantity {rest.shape}") from why
     out.ravel()[:] = [r if v is None else v for v, r in zip(wide.ravel().tolist(), rest.ravel().tolist(), strict=True)]
-    return out
-
-
-# where a page starts
-
-
-def _start(given: Mapping[str, Given], definition: Mapping[str, Any]) -> Start:
-    fields: dict[str, Array] = {}
-    midway: dict[str, Array] = {}
-    sizes: dict[str, int] = {}
-    for name, g in given.items():
-        field, letter, size = field_named(name), letter_named(name), size_named(name)
-        if field is not None and (name == field or g.values.ndim):
-            fields[field] = _rows(g.values) if field in ("query", "key", "value", "x", "memory", "grad_out") else g.values
-        elif letter in MIDWAY:
-            midway[letter] = _rows(g.values)
-        elif size is not None and not g.values.ndim:
-            sizes[size] = _whole(name, g.values[()])
-    if "x" in fields:  # a page may give some of Q, K and V beside X: they stand in for the projections
-        midway |= {letter: fields.pop(name) for letter, name in (("Q", "query"), ("K", "key"), ("V", "value")) if name in fields}
-    split = _split(fields, definition)
-    filled = _fill(fields, midway, sizes)
-    return Start(fields, midway, filled, sizes, split)
-
-
-def _rows(x: Array) -> Array:
-    """A matrix: a vector is its only row."""
-    while x.ndim < 2:
-        x = x[None]
-    return x
-
-
-def _whole(name: str, x: Any) -> int:
-    if isinstance(x, float) or x.denominator != 1 or not 0 < x < 10**6:
-        raise InputValueError(f"{name} is a size: a whole number above 0")
-    return int(x)
-
-
-def _split(fields: dict[str, Array], definition: Mapping[str, Any]) -> bool:
-    """Give Q, K and V a head axis where a definition has several heads; whether they were split into them."""
-    split = False
-    for name in ("query", "key", "value", "grad_out"):
-        heads = definition.get("heads" if name in ("query", "grad_out") else "kv_heads", definition.get("heads", 1))
-        x = fields.get(name)
-        if x is None or "x" in fields:
-            continue
-        heads = int(heads) if isinstance(heads, (int, str)) and str(heads).isdigit() else 1
-        if x.ndim == 2 and heads > 1:
-            if x.shape[1] % heads:
-                raise ShapeError(f"{name} has {x.shape[1]} columns, which {heads} heads do not share evenly")
-            x, split = np.moveaxis(x.reshape(x.shape[0], heads, -1), 1, 0), True
-        if x.ndim == 3:
-            fields[name] = x[None]
-    return split
-
-
-def _fill(fields: dict[str, Array], midway: Mapping[str, Array], sizes: Mapping[str, int]) -> frozenset[str]:
-    """Zeros for what the page does not give, in the shapes that the rest has."""
-    if "x" in fields:
-        width = fields["x"].shape[-1]
-        source = fields.get("memory", fields["x"]).shape[-1]
-        unit = {"w_q": width, "w_k": source, "w_v": source}
-        for name, size in unit.items():
-            fields.setdefault(name, _identity(size))
-        return frozenset()
-    scores = next((x for x in midway.values()), None)
-    known = fields.get("query"), fields.get("key"), fields.get("value")
-    if scores is None and all(x is None for x in known):
-        raise DefinitionError("the inputs start nowhere: give X, or Q, K and V, or scores, or weights")
-    n = known[0].shape[-2] if known[0] is not None else scores.shape[-2] if scores is not None and scores.ndim > 1 else 1
-    m = scores.shape[-1] if scores is not None else next((x.shape[-2] for x in known[1:] if x is not None), n)
-    d = next((x.shape[-1] for x in known[:2] if x is not None), sizes.get("d", 1))
-    heads = next((x.shape[:-2] for x in known if x is not None), ())
-    filled = set()
-    for name, shape in {"query": (n, d), "key": (m, d), "value": (m, 1)}.items():
-        if name not in fields:
-            fields[name] = np.full((*heads, *shape), sp.S.Zero, dtype=object)
-            fields[name].fill(0)
-            filled.add(name)
-    return frozenset(filled)
-
-
-def _identity(size: int) -> Array:
-    out = np.zeros((size, size), dtype=object)
-    for k in range(size):
-        out[k, k] = 1
     return out

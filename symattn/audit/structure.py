@@ -66,7 +66,9 @@ class Shown:
     def exactly(self, letter: str) -> Array | None:
         """The values of an input, or of a quantity of which every printed number is an exact claim."""
         for name, g in self.example.inputs.items():
-            if letter_named(name) == letter and g.values.ndim == 2 and not any(w != 0 for w in g.half_widths.ravel().tolist()):
+            exact = not any(w != 0 for w in g.half_widths.ravel().tolist())
+            finite = not any(isinstance(x, float) for x in g.values.ravel().tolist())
+            if letter_named(name) == letter and g.values.ndim == 2 and exact and finite:
                 return g.values
         for _, printed in self.of(letter):
             flat = printed.ravel().tolist()

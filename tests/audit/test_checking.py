@@ -84,6 +84,29 @@ def test_a_causal_mask_hides_scores():
     assert [n for n, status in found.items() if status == "wrong"] == ["masked[0,1]", "masked[0,2]", "masked[1,2]"]
 
 
+@pytest.mark.parametrize(
+    "mask", [[[1, 0, 1], [1, 1, 0], [0, 0, 1]], [["0", "-inf", "0"], ["0", "0", "-inf"], ["-inf", "-inf", "0"]]]
+)
+def test_a_mask_that_the_page_gives(mask):
+    q, k = X @ WQ, X @ WK
+    keep = np.array([[1, 0, 1], [1, 1, 0], [0, 0, 1]], dtype=bool)
+    hidden = np.where(keep, q @ k.T / np.sqrt(2), -np.inf)
+    all_right({"Q": q, "K": k, "mask": np.array(mask)}, {"masked": hidden, "weights": softmax(hidden)})
+
+
+def test_scores_of_two_heads():
+    s = RNG.integers(-2, 3, (2, 3, 3))
+    v = RNG.integers(-2, 3, (2, 3, 2))
+    p = softmax(s / 1.0)
+    out = np.concatenate(list(p @ v), axis=1)
+    all_right({"scores": s, "V": v}, {"weights": p, "output": out, "heads": p @ v}, 'heads = 2\nscale = "1"')
+
+
+def test_a_page_may_show_weights_that_nothing_reads():
+    q, k = X @ WQ, X @ WK
+    all_right({"Q": q, "K": k, "W_Q": WQ, "W_K": WK}, {"scores": q @ k.T})
+
+
 def test_a_score_function_and_a_softcap():
     q, k = X @ WQ, X @ WK
     s = 2 * np.tanh(q @ k.T / np.sqrt(2) / 2) - 0.5 * np.abs(np.subtract.outer(range(3), range(3)))
