@@ -29,6 +29,9 @@ __all__ = ["POINTS", "Run"]
 POINTS = 1 << 20
 """Elements of the largest array of a block: a few such arrays at a time stay in the cache."""
 
+SMALL = 1 << 16
+"""Elements of the largest array up to which a program is not cut: one of a single block has its arrays used again."""
+
 Numbers = dict[str, "Approx | Gathered"]
 
 
@@ -150,7 +153,7 @@ class Plan:
 def planned(program: Program, sizes: tuple[tuple[sp.Symbol, int], ...], points: int) -> Plan | None:
     """How a program is cut so that no array of a block has more than about so many elements; None where it is left whole."""
     known = dict(sizes)
-    if _most(program, known) <= points:
+    if _most(program, known) <= min(points, SMALL):
         return None
     p = partition_at(program, program.outputs, known)
     if p is None:
