@@ -139,6 +139,10 @@ class Alternative:
     numbers: int
     everything: bool
 
+    def __str__(self) -> str:
+        whole = "" if self.everything else "; other numbers stay wrong"
+        return f"all {self.numbers} numbers of {', '.join(self.claims)} follow with {self.title}, which the page does not state{whole}"
+
 
 @dataclass(frozen=True)
 class Audit:

@@ -30,7 +30,7 @@ def markdown(audit: Audit, *, digits: int = 10, everything: bool = False) -> str
     if audit.findings:
         out += ["", f"All numbers: {words.counted(audit)}."]
     for title, lines in (
-        ("Conventions", [a.title for a in audit.alternatives]),
+        ("Conventions", [str(a) for a in audit.alternatives]),
         ("Remarks", [r.text for r in audit.remarks]),
         ("Notes", list(audit.notes)),
         ("Not checked", [f"{_where(u.place)}{u.name}: {u.reason}" for u in audit.unread]),

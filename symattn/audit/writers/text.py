@@ -31,7 +31,7 @@ def text(audit: Audit, *, digits: int = 10, everything: bool = False) -> str:
     if audit.findings:
         out += ["", f"all numbers: {words.counted(audit)}"]
     for a in audit.alternatives:
-        out.append(f"convention: {words.plain(a.title)}")
+        out.append(f"convention: {words.plain(str(a))}")
     for r in audit.remarks:
         out.append(f"remark: {words.plain(r.text)}")
     out += [f"note: {words.plain(n)}" for n in audit.notes]
