@@ -21,9 +21,10 @@ from symattn.program import Program
 from symattn.truth import settled
 from symattn.truth.enclosure import Enclosure, How
 from symattn.truth.parts import Part, job_of, parts_of, places
+from symattn.truth.patched import Joined, Patched
 from symattn.truth.questions import Question, floor_of, tiny
 from symattn.truth.tiers import Found, Job, Taken, Tier, take
-from symattn.truth.values import Joined, Patched, Values
+from symattn.truth.values import Values
 
 __all__ = ["Plan", "Step", "escalate"]
 

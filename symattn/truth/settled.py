@@ -19,7 +19,8 @@ from symattn.errors import UndecidedError
 from symattn.program import Program
 from symattn.readings.evaluate import evaluate_over
 from symattn.readings.sizes import Extents
-from symattn.truth.names import TABLE, UNKNOWN
+from symattn.truth.names import UNKNOWN
+from symattn.truth.nametable import TABLE
 from symattn.truth.values import Objects, Values, object_array
 
 __all__ = ["POINTS", "check", "points_of", "settle", "values_of"]

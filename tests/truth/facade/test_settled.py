@@ -18,7 +18,7 @@ from symattn.program import Program, Statement, indices, size
 from symattn.program import tensor as T
 from symattn.readings import balls
 from symattn.readings.code import Namespace
-from symattn.truth import names, settled, truth
+from symattn.truth import nametable, settled, truth
 from symattn.truth.derived import with_gradient
 from symattn.truth.names import UNKNOWN, Known, Name, total
 from symattn.truth.values import Balls, Floats
@@ -159,7 +159,7 @@ def both(tree: Any, mp: Any) -> tuple[Any, Any]:
         return Known(tree), mp.mpf(tree.numerator) / tree.denominator
     head, *rest = tree
     found = [both(t, mp) for t in rest]
-    f = names.NAMESPACE.functions
+    f = nametable.NAMESPACE.functions
     a = [k for k, _ in found]
     known = {"+": lambda: a[0] + a[1], "-": lambda: a[0] - a[1], "*": lambda: a[0] * a[1], "/": lambda: f["div"](*a)}.get(
         head, lambda: f[head](*a)
@@ -190,13 +190,13 @@ def test_numbers_up_to_names_are_numbers(tree):
 
 
 def test_the_order_of_a_sum_does_not_matter():
-    a, b, c = (names.NAMESPACE.functions["exp"](Known(k)) for k in (1, 2, 3))
+    a, b, c = (nametable.NAMESPACE.functions["exp"](Known(k)) for k in (1, 2, 3))
     assert total([a, b, c]) == total([c, a, b]) == total([b * 2, c, a, -b])
     assert total([a * 3 / b, c * 3 / b]) == total([a, c]) * 3 / b and total([a, -a]) == Known(0)
 
 
 def test_nothing_is_divided_by_what_may_be_zero():
-    t = names.NAMESPACE.functions["tanh"](Known(1))
+    t = nametable.NAMESPACE.functions["tanh"](Known(1))
     zero = total([t, Known(-1)])
     assert zero / zero is UNKNOWN and Known(1) / t is UNKNOWN and Known(0) / Known(0) is UNKNOWN
     assert UNKNOWN * Known(0) is UNKNOWN and (Known(0) * UNKNOWN) is UNKNOWN
@@ -216,7 +216,7 @@ def test_planted_slips_show(slip, monkeypatch):
     if slip == "equal terms count once":
         monkeypatch.setattr(settled, "TABLE", _with(add=lambda values: total(dict.fromkeys(values))))
     else:
-        one = names.NAMESPACE.functions["exp"](Known(1))
+        one = nametable.NAMESPACE.functions["exp"](Known(1))
         monkeypatch.setattr(settled, "TABLE", _with(exp=lambda x: one))
     v = np.array([[1.0, 2.0], [-1.0, 2.0], [3.0, 2.0]])
     program = Definition(lse=False).program()
@@ -229,4 +229,4 @@ def test_planted_slips_show(slip, monkeypatch):
 
 def _with(**changed: Any) -> Any:
     fields = {k: changed.pop(k) for k in ("add",) if k in changed}
-    return replace(names.TABLE, namespace=Namespace({**names.NAMESPACE.functions, **changed}), **fields)
+    return replace(nametable.TABLE, namespace=Namespace({**nametable.NAMESPACE.functions, **changed}), **fields)

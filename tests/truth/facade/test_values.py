@@ -17,8 +17,9 @@ from symattn.readings.specials import NAN, NEGATIVE
 from symattn.truth import values as values_module
 from symattn.truth.enclosure import Enclosure, How, classified
 from symattn.truth.neighbours import rounded
+from symattn.truth.patched import Joined, Patched
 from symattn.truth.questions import Digits, Nothing, Rounding, guaranteed, tiny
-from symattn.truth.values import Balls, Floats, Joined, Objects, Patched, Scaled, Values, object_array
+from symattn.truth.values import Balls, Floats, Objects, Scaled, Values, object_array
 
 
 def kinds() -> dict[str, Values]:
