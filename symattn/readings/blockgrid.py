@@ -47,8 +47,10 @@ class Block:
     sizes: Mapping[str, int]
 
 
-def widths(partition: Partition, sizes: Mapping[sp.Symbol, int], points: int) -> dict[sp.Symbol, int]:
+def widths(partition: Partition, sizes: Mapping[sp.Symbol, int], points: int, rows: int = 1) -> dict[sp.Symbol, int]:
     """How many values of each cut index a block has, so that no tensor of it has more than about ``points`` elements.
+
+    The innermost index has ``rows`` values at least, however many elements that makes.
 
     The innermost index is taken first: as many of its values as fit, then of the next.
 
@@ -62,7 +64,7 @@ def widths(partition: Partition, sizes: Mapping[sp.Symbol, int], points: int) ->
     length = {a: size_value(n, sizes) for a, n in partition.program.dims.items() if n.free_symbols <= sizes.keys()}
     cut = [c.index for c in partition.cuts]
     found = [s.indices for s in (partition.program[s.name] for s in partition.local) if cut and cut[-1] in s.indices]
-    room = max(1, points // max((prod(length[a] for a in axes if a not in cut) for axes in found), default=1))
+    room = max(rows, points // max((prod(length[a] for a in axes if a not in cut) for axes in found), default=1))
     width: dict[sp.Symbol, int] = {}
     for a in reversed(cut):
         width[a] = min(length[a], room)

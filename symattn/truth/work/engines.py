@@ -38,6 +38,9 @@ class Engine:
         Whether it takes values that another program gave; where not, only indices are cut that leave nothing to pass on.
     bits
         Precision at which parts are added up.
+    rows
+        Values of the innermost cut index that a block has at least: an engine that takes them in blocks of its own needs no small
+        ones, and what a block gives to sums costs as much however few they are.
     """
 
     function: str
@@ -45,12 +48,13 @@ class Engine:
     points: int = 1 << 16
     passes: bool = True
     bits: int = 53
+    rows: int = 1
 
     @property
     def text(self) -> str:
         """All of it in words."""
         said = ", ".join(f"{k}={v!r}" for k, v in sorted(self.arguments.items()))
-        return f"{self.function}({said}) in blocks of {self.points}, sums of {self.bits} bits"
+        return f"{self.function}({said}) in blocks of {self.points} elements or {self.rows} rows, sums of {self.bits} bits"
 
     def load(self) -> Evaluate:
         """The function."""
@@ -96,9 +100,8 @@ def by_tier(
     return chosen.evaluate(job) if why is None else why
 
 
-BLOCKS = {"balls": 1 << 13, "fractions": 1 << 13}
-"""Elements of a block for tiers that take long over each; others have :class:`Engine`'s own number."""
-LARGE = 1 << 20
+BLOCKS = {"balls": (1 << 13, 1), "fractions": (1 << 13, 1), "limbs": (1 << 19, 512), "double": (1 << 21, 512)}
+"""Elements of a block of each tier, and rows at least: a tenth of a second or more. Measured in steps of 2."""
 
 
 def engine_for(name: str, bits: int, digits: int = 0, proven: bool = True) -> Engine:
@@ -109,6 +112,7 @@ def engine_for(name: str, bits: int, digits: int = 0, proven: bool = True) -> En
     """
     if name == "balls":
         wide = {"bits": bits, "scale": max(balls.SCALE, 4 * digits)}
-        return Engine(f"{__name__}:by_balls", wide, BLOCKS[name], True, bits)
+        return Engine(f"{__name__}:by_balls", wide, BLOCKS[name][0], True, bits)
     arguments = {"name": tier(name).name, "bits": bits, "digits": digits, "proven": proven}
-    return Engine(f"{__name__}:by_tier", arguments, BLOCKS.get(name, LARGE), False, bits)
+    points, rows = BLOCKS.get(name, (1 << 16, 1))
+    return Engine(f"{__name__}:by_tier", arguments, points, False, bits, rows)

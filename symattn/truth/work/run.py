@@ -130,7 +130,7 @@ class _Run:
         return {n: found[n] for n in program.outputs}
 
     def _blocks(self, cut: Partition, inputs: Mapping[str, Array], known: Mapping[str, Values], path: str) -> dict[str, Found]:
-        grid = BlockGrid(cut, self.sizes, widths(cut, self.sizes, self.engine.points))
+        grid = BlockGrid(cut, self.sizes, widths(cut, self.sizes, self.engine.points, self.engine.rows))
         state = self.checkpoint.state(path, grid.count)
 
         def item(numbers: list[int]) -> Item:

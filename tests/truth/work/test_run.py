@@ -149,7 +149,7 @@ def float_job(n: int = 24) -> tuple[Any, dict[str, Any], dict[str, int]]:
 @pytest.mark.parametrize(("tier", "bits", "least"), [("limbs", 180, 1e-45), ("double", 53, 1e-9)])
 def test_blocks_of_a_tier_hold_what_balls_find_and_items_change_no_bit(tier: str, bits: int, least: float) -> None:
     program, inputs, sizes = float_job()
-    engine = dataclasses.replace(engine_for(tier, bits, proven=False), points=24 * 5)
+    engine = dataclasses.replace(engine_for(tier, bits, proven=False), points=24 * 5, rows=1)
     one, more = (evaluate(engine, program, inputs, sizes=sizes, work=Work(workers=1, blocks=k)) for k in (1, 4))
     assert isinstance(one, dict) and differing(one, more) == []
     whole = balls.evaluate(program, inputs, sizes=sizes, bits=300)
