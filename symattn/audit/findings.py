@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from symattn.audit.exactness import decimal
 from symattn.audit.printed import UNDECIDED, WITHIN, Verdict, label
 
 OK, WRONG_EXIT, OPEN_EXIT = 0, 1, 3
@@ -81,7 +82,7 @@ class Finding:
             "correct": v.correct,
             "label": self.label,
             "exact": v.exact,
-            "error_in_last_printed_place": None if v.error is None else f"{float(v.error):.4g}",
+            "error_in_last_printed_place": None if v.error is None else decimal(v.error, 4),
         }
         if c is not None:
             out["from_printed"] = {
@@ -141,7 +142,8 @@ class Alternative:
 
     def __str__(self) -> str:
         whole = "" if self.everything else "; other numbers stay wrong"
-        return f"all {self.numbers} numbers of {', '.join(self.claims)} follow with {self.title}, which the page does not state{whole}"
+        which = ", ".join(self.claims)
+        return f"all {self.numbers} numbers of {which} follow with {self.title}, which the page does not state{whole}"
 
 
 @dataclass(frozen=True)

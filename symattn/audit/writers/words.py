@@ -63,7 +63,7 @@ def units(f: Finding) -> str:
     error = f.verdict.error
     if error is None or error == 0 or f.verdict.printed.kind in ("integer", "fraction"):
         return ""
-    return f"{float(error):.3g} units of the last place"
+    return f"{decimal(error, 3)} units of the last place"
 
 
 @dataclass(frozen=True)
