@@ -30,7 +30,7 @@ class Limbs(Values):
     def approx(self) -> tuple[Doubles, Doubles]:
         """See :class:`Values`."""
         mids, rads = self._mids(), self._rads()
-        wide = np.where(self._special(), 0.0, (rads + np.abs(mids) * 2.0**-48 + TINY) * SLACK)
+        wide = np.where(self._special(), 0.0, (rads + np.abs(mids) * 2.0**-48 + 64 * TINY) * SLACK)
         return mids, wide
 
     def magnitudes(self) -> tuple[Doubles, Doubles]:
