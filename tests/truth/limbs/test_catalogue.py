@@ -36,6 +36,7 @@ def test_a_row_is_right_or_refused(name):
             enclosing.check(program, given, bits=120, sizes=sizes)
 
 
+@pytest.mark.slow
 def test_much_of_the_catalogue_is_taken():
     programs = (variants.get(n).definition.program() for n in variants.names())
     rows = {n: np.ones((1, 1)) for n in "QKV"}
