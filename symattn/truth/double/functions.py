@@ -17,7 +17,8 @@ import sympy as sp
 
 from symattn.readings.balls import precision
 from symattn.truth.double import exponential
-from symattn.truth.double.approx import FLOOR, FULL, Approx, Array, U, add, checked, exactly, is_zero, multiply, outward, rows
+from symattn.truth.double.approx import FLOOR, FULL, Approx, Array, U, exactly, is_zero, outward, rows
+from symattn.truth.double.arithmetic import add, checked, multiply
 
 __all__ = ["NUMPY", "OWNED", "Library", "absolute", "exp", "extremum", "logarithm", "power", "reciprocal", "smooth", "step"]
 

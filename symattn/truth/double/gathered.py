@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from symattn.truth.double.approx import FULL, UP, Approx, Array, U, multiply, outward, rows, times
+from symattn.truth.double.approx import FULL, UP, Approx, Array, U, outward, rows, times
+from symattn.truth.double.arithmetic import multiply
 
 __all__ = ["Gathered", "as_approx"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,14 @@ from symattn.readings.contraction import Contraction, contraction, place, touche
 from symattn.readings.decisions import YES
 from symattn.readings.domain import Mask, solvable
 from symattn.readings.steps import Stepwise
-from symattn.truth.double.approx import Approx, Array, add, multiply, selected
+from symattn.truth.double.approx import Approx, Array
+from symattn.truth.double.arithmetic import add, multiply, selected
 from symattn.truth.double.functions import Library
+from symattn.truth.double.kinds import Axes, of_indices
+from symattn.truth.double.layouts import axes_of, first, in_order, merged, pairing, split
 from symattn.truth.double.norms import gamma, inflation
 from symattn.truth.double.sums import contracted, largest, product, summed
-from symattn.truth.double.terms import Axes, Terms, of_indices
+from symattn.truth.double.terms import Terms
 
 __all__ = ["Statements"]
 
@@ -170,7 +173,7 @@ class Statements(Stepwise):
                 made = self.evaluated(s)
                 if made.temporary:
                     self.owned.add(name)
-                self.known[name] = self.filled(made, _axes(s)[0])
+                self.known[name] = self.filled(made, axes_of(s)[0])
                 for n in self.leaving:
                     self.done.append(self.known.pop(n).value)
         return self.known
@@ -252,7 +255,7 @@ class Statements(Stepwise):
     def contraction(self, s: Statement, term: sp.Expr) -> Contraction | None:
         """A term of a sum as a contraction whose rows come before its columns in the target."""
         c = contraction(s, term, self.size)
-        return _pairing(s, term) if c is None else _in_order(c, s.indices)
+        return pairing(s, term) if c is None else in_order(c, s.indices)
 
     def _found(self, what: str, s: Statement, find: Any) -> Any:
         key = (what, s.name)
@@ -291,7 +294,7 @@ class Statements(Stepwise):
 
     def direct(self, s: Statement, expr: sp.Expr, masks: Masks) -> Approx:
         """On the whole grid, masked points selected away."""
-        free, domain = _axes(s)
+        free, domain = axes_of(s)
         shape = self.shape(domain)
         a = Terms(self, domain).value(expr)
         keep, doubt = masks.keep(domain), masks.doubt
@@ -372,8 +375,8 @@ class Statements(Stepwise):
             left, right = (
                 a.changed(value=np.where(b, 0.0, a.value), special=False) for a, b in zip((left, right), bad, strict=True)
             )
-        a = _merged(left, self.shape(la), (len(c.batch), len(c.row)), (z, r, x))
-        b = _merged(right, self.shape(ra), (len(c.batch), len(c.column)), (z, q, x))
+        a = merged(left, self.shape(la), (len(c.batch), len(c.row)), (z, r, x))
+        b = merged(right, self.shape(ra), (len(c.batch), len(c.column)), (z, q, x))
         out = contracted(a, b, self.buffer((z, r, q)))
         if hit is not None and hit.any():
             out = out.changed(value=np.where(hit, np.nan, out.value), special=True, whole=False)
@@ -386,13 +389,13 @@ class Statements(Stepwise):
 
     def spread(self, a: Approx, c: Contraction, s: Statement, whole: tuple[int, int, int]) -> Approx:
         """A product of shape (batch, row, column) on the grid of a statement's indices."""
-        if c.axes == _axes(s)[0] and len(c.row) == len(c.column) == 1 and not c.batch:
-            return a.mapped(_first).changed(temporary=a.temporary)
+        if c.axes == axes_of(s)[0] and len(c.row) == len(c.column) == 1 and not c.batch:
+            return a.mapped(first).changed(temporary=a.temporary)
         order = sorted(range(len(c.axes)), key=lambda k: s.indices.index(c.axes[k]))
         shape = self.shape(c.axes)
 
         def move(v: Array) -> Array:
-            v = _split(v, whole, shape, (len(c.batch), len(c.row))).transpose(order)
+            v = split(v, whole, shape, (len(c.batch), len(c.row))).transpose(order)
             left = iter(v.shape)
             return v.reshape([next(left) if i in c.axes else 1 for i in s.indices])
 
@@ -438,79 +441,3 @@ class Statements(Stepwise):
         if not all(isinstance(a, sp.Symbol) for a in subscripts_of(e)):
             return False
         return bool(made.where.xreplace(dict(zip(made.indices, subscripts_of(e), strict=True))) == s.where)
-
-
-def _pairing(s: Statement, term: sp.Expr) -> Contraction | None:
-    """``sum over j of A[i, j] B[i, j]``: a product of rows with columns for each i."""
-    domain, over = set(s.domain), set(s.over)
-    inner = [f for f in sp.Mul.make_args(term) if integer_symbols(f) & over]
-    if len(inner) != 2 or not all(isinstance(f, sp.Indexed) and integer_symbols(f) & domain == domain for f in inner):
-        return None
-    outer = sp.Mul(*[f for f in sp.Mul.make_args(term) if f not in inner])
-    return Contraction(outer, inner[0], inner[1], s.indices, (), (), s.over)
-
-
-def _in_order(c: Contraction, indices: Axes) -> Contraction:
-    """The contraction with its operands so that the rows of the result come before its columns."""
-    first = min((indices.index(a) for a in c.row), default=-1)
-    second = min((indices.index(a) for a in c.column), default=len(indices))
-    if first <= second:
-        return c
-    return Contraction(c.outer, c.right, c.left, c.batch, c.column, c.row, c.bound)
-
-
-def _merged(a: Approx, shape: Sequence[int], parts: tuple[int, int], to: tuple[int, int, int]) -> Approx:
-    """An operand as (batch, row, bound); coefficients keep length 1 where they have it along a whole group."""
-    ends = (0, parts[0], parts[0] + parts[1], len(shape))
-    if parts == (0, 1) and len(shape) == 2:
-        return a.mapped(_under_one).changed(temporary=a.temporary)
-
-    def merge(v: Array) -> Array:
-        if v.ndim != len(shape):
-            return v
-        wide, out = list(v.shape), []
-        for k in range(3):
-            group = range(ends[k], ends[k + 1])
-            if any(v.shape[g] != 1 for g in group):
-                for g in group:
-                    wide[g] = shape[g]
-                out.append(to[k])
-            else:
-                out.append(1)
-        return np.broadcast_to(v, wide).reshape(out)
-
-    temporary = a.temporary
-    a = a.mapped(merge)
-    value = a.value if a.value.shape == to else np.broadcast_to(a.value, to)
-    return a.changed(value=value, temporary=temporary)
-
-
-@lru_cache(maxsize=4096)
-def _axes_of(target: sp.Basic, over: Axes) -> tuple[Axes, Axes]:
-    free = subscripts_of(target)
-    return free, free + over
-
-
-def _axes(s: Statement) -> tuple[Axes, Axes]:
-    """The free indices and all indices of a statement."""
-    return _axes_of(s.target, s.over)
-
-
-def _first(v: Array) -> Array:
-    return v[0] if v.ndim == 3 else v
-
-
-def _under_one(v: Array) -> Array:
-    return v[None] if v.ndim == 2 else v
-
-
-def _split(v: Array, whole: tuple[int, int, int], shape: Sequence[int], parts: tuple[int, int]) -> Array:
-    """The reverse, for a result of shape (batch, row, column)."""
-    if v.ndim != 3:
-        return v
-    ends = (0, parts[0], parts[0] + parts[1], len(shape))
-    out: list[int] = []
-    for k in range(3):
-        group = shape[ends[k] : ends[k + 1]]
-        out += group if v.shape[k] == whole[k] and math.prod(group) == whole[k] else [1] * len(group)
-    return v.reshape(out)

@@ -8,24 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from symattn.truth.double.approx import (
-    FLOOR,
-    FULL,
-    LEAST,
-    UP,
-    WHOLE,
-    Approx,
-    Array,
-    Coefficient,
-    checked,
-    fewer,
-    is_zero,
-    joined,
-    multiply,
-    outward,
-    rows,
-    times,
-)
+from symattn.truth.double.approx import FLOOR, FULL, LEAST, UP, WHOLE, Approx, Array, Coefficient, is_zero, outward, rows, times
+from symattn.truth.double.arithmetic import checked, fewer, joined, multiply
 from symattn.truth.double.norms import Matrix, dot_bound, gamma, inflation
 
 __all__ = ["contracted", "largest", "product", "summed"]

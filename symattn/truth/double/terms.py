@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
 import sympy as sp
 
 from symattn.errors import ProgramError
-from symattn.program import Tensor, integer_symbols, name_of, reads, subscripts_of
-from symattn.readings.balls import TABLE as BALLS
-from symattn.readings.balls import parts, precision
-from symattn.readings.code import constant
-from symattn.readings.subscripts import Subscripts, loose_symbols
+from symattn.program import Tensor
+from symattn.readings.subscripts import Subscripts
 from symattn.truth.double import functions as fn
-from symattn.truth.double.approx import FULL, Approx, Array, U, add, exactly, multiply, rows
+from symattn.truth.double.approx import FULL, Approx, Array, U, exactly, rows
+from symattn.truth.double.arithmetic import add, multiply
 from symattn.truth.double.functions import Library
+from symattn.truth.double.kinds import Axes, constant_of, kind_of, layout_of, negated, ordered, power_of_two
 
-__all__ = ["Known", "Terms", "of_indices"]
-
-Axes = tuple[sp.Symbol, ...]
-
-TINY = 2.0**-1060
-"""What is added to the error of a number that may be subnormal."""
+__all__ = ["Known", "Terms"]
 
 
 class Known(Protocol):
@@ -45,88 +39,6 @@ class Known(Protocol):
     def dying(self, name: str) -> bool:
         """Whether nobody needs a tensor any more once it has been read, so that its array may be overwritten."""
         ...
-
-
-@lru_cache(maxsize=4096)
-def _ordered(e: sp.Mul | sp.Add) -> tuple[sp.Expr, ...]:
-    """The parts of a sum or a product, those with fewer indices first: what is small is combined before what is large."""
-    return tuple(sorted(e.args, key=lambda a: (len(integer_symbols(a)), not a.is_number, sp.default_sort_key(a))))
-
-
-@lru_cache(maxsize=1024)
-def _number(e: sp.Expr) -> tuple[float, bool]:
-    """A number rounded to float64, NaN where it is too large, and whether it is exact."""
-    if e.is_Rational:
-        try:
-            value = int(e.p) / int(e.q)
-        except OverflowError:
-            return np.nan, False
-        return value, bool(sp.Rational(value) == e)
-    if e in (sp.oo, -sp.oo, sp.nan):
-        return float(e), True
-    with precision(200):
-        mid, rad = parts(constant(e, BALLS.namespace))
-    return float(mid), rad == 0 and float(mid) == mid
-
-
-_INTEGRAL = (sp.Add, sp.Mul, sp.floor, sp.ceiling, sp.Mod, sp.Max, sp.Min, sp.Abs, sp.Symbol, sp.Integer)
-
-
-@lru_cache(maxsize=4096)
-def _positional(e: sp.Expr) -> bool:
-    """Whether an expression is made of indices, sizes and integers by exact operations, divisions inside floor too."""
-    if not loose_symbols(e) or reads(e) or any(not a.is_integer for a in e.free_symbols):
-        return False
-    kinds = (*_INTEGRAL, sp.Rational, sp.Pow) if e.is_integer else _INTEGRAL
-    return all(isinstance(x, kinds) and not (x.is_Pow and x.exp != -1) for x in sp.preorder_traversal(e))
-
-
-_COMPARED = (sp.And, sp.Or, sp.Not, sp.core.relational.Relational, sp.Add, sp.Mul, sp.Max, sp.Min, sp.Symbol, sp.Integer)
-
-
-@lru_cache(maxsize=4096)
-def of_indices(c: sp.Basic) -> bool:
-    """Whether a condition compares sums and products of indices, sizes and integers: float64 decides it on open grids.
-
-    >>> from symattn.program import indices
-    >>> i, j = indices("i j")
-    >>> of_indices(sp.Le(j, i + 2)), of_indices(sp.Le(j, i / 2))
-    (True, False)
-    """
-    return all(isinstance(x, _COMPARED) and (not x.is_Symbol or bool(x.is_integer)) for x in sp.preorder_traversal(c))
-
-
-@lru_cache(maxsize=8192)
-def _kind(e: sp.Expr) -> str:
-    """Which rule an expression falls under."""
-    if isinstance(e, sp.Indexed):
-        return "read"
-    if isinstance(e, sp.Symbol):
-        return "symbol"
-    if e.is_number:
-        return "number"
-    if _positional(e):
-        return "position"
-    kinds = ((sp.Add, "sum"), (sp.Mul, "product"), (sp.exp, "exp"), (sp.Pow, "power"), (sp.Piecewise, "piecewise"))
-    return next((name for kind, name in kinds if isinstance(e, kind)), "function")
-
-
-@lru_cache(maxsize=8192)
-def _layout(x: Tensor, axes: Axes) -> tuple[str, Axes, tuple[int, ...], tuple[Any, ...] | None]:
-    """The name and the subscripts of a read; where these are distinct axes of the grid, which ones, and how they are spread."""
-    sub = subscripts_of(x)
-    if len(set(sub)) != len(sub) or not all(s in axes for s in sub):
-        return name_of(x), sub, (), None
-    return name_of(x), sub, tuple(axes.index(s) for s in sub), tuple(slice(None) if a in sub else None for a in axes)
-
-
-@lru_cache(maxsize=1024)
-def _as_approx(e: sp.Expr, ndim: int) -> Approx:
-    value, exact = _number(e)
-    found = np.full((1,) * ndim, value)
-    if exact:
-        return exactly(found)
-    return Approx(found, 2 * U, TINY, nonneg=value >= 0, special=not np.isfinite(value))
 
 
 class Terms:
@@ -157,7 +69,7 @@ class Terms:
         ProgramError
             For a function without a rule.
         """
-        kind = _kind(e)
+        kind = kind_of(e)
         if kind == "read":
             return self.read(e)
         if kind == "exp":
@@ -170,7 +82,7 @@ class Terms:
 
     def number(self, e: sp.Expr) -> Approx:
         """A number: exact where float64 has it."""
-        return _as_approx(e, len(self.axes))
+        return constant_of(e, len(self.axes))
 
     def symbol(self, e: sp.Symbol) -> Approx:
         """An index, a size or a scalar tensor."""
@@ -197,9 +109,9 @@ class Terms:
     def sum(self, e: sp.Add) -> Approx:
         """The sum of the terms; one with a minus is subtracted."""
         out: Approx | None = None
-        for t in _ordered(e):
+        for t in ordered(e):
             minus = isinstance(t, sp.Mul) and t.args[0] is sp.S.NegativeOne
-            v = self.value(_negated(t) if minus and out is not None else t)
+            v = self.value(negated(t) if minus and out is not None else t)
             out = v if out is None else add(out, v, minus)
         assert out is not None
         return out
@@ -208,7 +120,7 @@ class Terms:
         """The product of the factors, the small ones first."""
         out: Approx | None = None
         negative = False
-        for t in _ordered(e):
+        for t in ordered(e):
             if t is sp.S.NegativeOne:
                 negative = True
                 continue
@@ -228,7 +140,7 @@ class Terms:
             return fn.power(self.value(base), p, self.known.library)
         exponent = self.value(p)
         if base.is_number and base.is_positive:
-            if exponent.whole and exponent.exact and base.is_Rational and _power_of_two(base):
+            if exponent.whole and exponent.exact and base.is_Rational and power_of_two(base):
                 return self._exact_power(base, exponent)
             logs = self.number(sp.log(base))
             self.known.used.add("exp")
@@ -275,7 +187,7 @@ class Terms:
 
     def read(self, x: Tensor) -> Approx:
         """A tensor at the points of the grid."""
-        name, sub, order, spread = _layout(x, self.axes)
+        name, sub, order, spread = layout_of(x, self.axes)
         a = self.known.tensor(name)
         if not sub:
             return a.mapped(lambda v: v.reshape((1,) * len(self.axes)))
@@ -373,13 +285,3 @@ def _range(a: Approx) -> tuple[Array, Array]:
 def _rare(c: Any, value: Array) -> Any:
     """A coefficient of the size that the grid allows."""
     return rows(np.asarray(c)) if np.ndim(c) and value.size > FULL else c
-
-
-@lru_cache(maxsize=4096)
-def _negated(t: sp.Expr) -> sp.Expr:
-    return sp.Mul(*t.args[1:])
-
-
-def _power_of_two(q: sp.Rational) -> bool:
-    n = int(q.p) if q.q == 1 else int(q.q) if q.p == 1 else 0
-    return n > 1 and n & (n - 1) == 0

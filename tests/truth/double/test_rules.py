@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from symattn.readings.balls import parts, precision
-from symattn.truth.double import approx, functions, sums
-from symattn.truth.double.approx import Approx, U, add, exactly, multiply
+from symattn.truth.double import approx, arithmetic, functions, sums
+from symattn.truth.double.approx import Approx, U, exactly
+from symattn.truth.double.arithmetic import add, multiply
 from symattn.truth.double.functions import NUMPY, OWNED
 
 R = np.random.default_rng
@@ -191,7 +192,7 @@ def test_a_radius_holds_and_half_of_it_does_not(name: str, monkeypatch: pytest.M
 
 
 def test_a_rounding_counted_half_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(approx, "U", U / 2)
+    monkeypatch.setattr(arithmetic, "U", U / 2)
     assert a_sum() > 1 and a_product() > 1
 
 
