@@ -2,7 +2,7 @@
 
 A rational k is *within* when ``|k - mid| + rad <= bound``, *out* when ``|k - mid| - rad > bound``, and *undecided* otherwise:
 then the enclosure has to become narrower. Where the bound is infinite the element is *unbounded*: nothing was asked of it, and
-nothing is shown. Infinities and NaN are values: where the truth is one, the kernel has to give the same.
+nothing is shown, be it NaN. Infinities and NaN are values: where the truth is one, the kernel has to give the same.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def judge_element(index: tuple[int, ...], k: Exact, t: Any, r: Any, b: float, fo
     if isinstance(t, float):
         return same if k == t or (math.isnan(t) and k != k) else off
     if isinstance(k, float):
-        if math.isnan(k):
-            return off
+        if math.isnan(k):  # where nothing is promised, what overflows may meet its opposite or a 0
+            return off if isinstance(bound, Fraction) else Element(index, k, t, bound, INFINITE, INFINITE, Fraction(0), UNBOUNDED)
         k_finite = _where_overflow_starts(k, format)
         error: Exact = max(Fraction(0), (k_finite - t) if k > 0 else (t - k_finite))
         if not format.infinities:

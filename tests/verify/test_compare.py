@@ -45,7 +45,8 @@ def state(k, t, r, b, format=F32):
         (HALF, HALF, math.inf, 1e9, UNDECIDED),
         (Fraction(10**9), HALF, Fraction(0), math.inf, UNBOUNDED),
         (Fraction(10**9), HALF, Fraction(0), math.nan, UNBOUNDED),
-        (math.nan, HALF, Fraction(0), math.inf, OUT),
+        (math.nan, HALF, Fraction(0), math.inf, UNBOUNDED),
+            (math.nan, HALF, Fraction(0), math.nan, UNBOUNDED),
         (-math.inf, -math.inf, Fraction(0), math.inf, WITHIN),
     ],
 )
@@ -84,7 +85,9 @@ def test_an_infinite_bound_shows_nothing():
     c = compare(np.array([0.7, 7.0]), t, t * 0, np.array([0.1, np.inf]), F32)
     assert (c.verdict, c.failing, c.nan, c.unbounded) == ("fail", 1, 0, 1)
     c = compare(np.array([0.7, np.nan]), t, t * 0, np.array([0.1, np.inf]), F32)
-    assert (c.failing, c.nan) == (2, 1)
+    assert (c.failing, c.nan, c.unbounded, c.verdict) == (1, 0, 1, "fail")
+    c = compare(np.array([0.5, np.nan]), t, t * 0, np.array([0.1, np.inf]), F32)
+    assert (c.verdict, c.failing, c.undecided, c.unbounded) == ("inconclusive", 0, 0, 1)
 
 
 def test_undecided_is_inconclusive_and_shapes_must_agree():

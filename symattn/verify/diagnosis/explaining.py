@@ -53,9 +53,7 @@ def explained(kernel: Array, p: Prediction) -> Array:
     with np.errstate(all="ignore"):
         near = np.abs(k - value) <= reach
         beyond = np.isinf(k) & np.isfinite(value) & (np.sign(k) == np.sign(value)) & (np.abs(value) + reach >= top)
-    return (
-        near | (k == value) | (np.isnan(k) & np.isnan(value)) | (beyond & np.isfinite(reach)) | (np.isinf(reach) & ~np.isnan(k))
-    )
+    return near | (k == value) | (np.isnan(k) & np.isnan(value)) | (beyond & np.isfinite(reach)) | np.isinf(reach)
 
 
 def wrong(kernel: Array, base: Prediction) -> Array:
