@@ -92,7 +92,7 @@ def _check(claim: Claim, values: Values, done: list[Checked], digits: int, examp
         found = Finding(
             name, _full(example, claim.name), claim.of, start, after, tuple(_full(example, c.claim.name) for c in used)
         )
-        findings.append(replace(found, carried=_carried(found, used)) if found.carries else found)
+        findings.append(replace(found, carried=_carried(found, used)))
     return Checked(claim, base, index, findings, _full(example, ""), values.is_tensor(base))
 
 
@@ -204,9 +204,15 @@ def _printed_of(used: Iterable[Checked], values: Values) -> tuple[dict[str, Arra
 
 
 def _carried(found: Finding, used: list[Checked]) -> str:
-    """Where an error that follows from printed numbers comes from: the first that is not right, else the rounded claim."""
+    """Where an error that follows from printed numbers comes from: the first that is not right, else the claim that is rounded.
+
+    From the digits of right numbers an error may be carried by their rounding; from their intervals alone, which allow a misprint
+    too, only where one of them is not right.
+    """
+    if not found.follows:
+        return ""
     earlier = [f for c in used for f in c.findings]
     for f in earlier:
         if not f.verdict.correct:
             return f.carried or f.name
-    return next((f.claim for f in earlier if f.verdict.status == ROUNDED), "")
+    return next((f.claim for f in earlier if f.verdict.status == ROUNDED), "") if found.carries else ""

@@ -200,11 +200,11 @@ def _own_error(f: Finding) -> bool:
     """Whether a number is wrong, does not follow from printed ones, and by more than arithmetic explains."""
     v = f.verdict
     far = v.error is None or v.error * v.printed.unit > FAR * abs(v.printed.value)
-    return v.wrong and not f.carries and far
+    return v.wrong and not f.carried and far
 
 
 def _explained(c: Checked) -> bool:
-    return all(not f.verdict.wrong or f.carries for f in c.findings)
+    return all(not f.verdict.wrong or f.carried for f in c.findings)
 
 
 def _combinations(rows: Sequence[Change]) -> Iterator[tuple[Change, ...]]:

@@ -56,6 +56,8 @@ class Finding:
     @property
     def label(self) -> str:
         """The verdict in words."""
+        if self.carried and self.follows == "rounding":
+            return "follows from printed inputs, to their rounding"
         return label(self.verdict, self.chained)
 
     @property

@@ -182,6 +182,22 @@ output = "18.3"
     assert found.exit_code == 1
 
 
+def test_an_output_within_the_rounding_of_wrong_weights_is_carried_and_one_of_right_weights_is_not():
+    text = """
+[inputs]
+scaled = ["0", "1"]
+V = [["1"], ["2"]]
+[claims]
+weights = ["0.25", "0.75"]
+output = "1.754"
+"""
+    out = audit(parse(text.encode(), "test")).findings[-1]  # 1.7311 from the start, 1.75 from the printed weights
+    assert (out.label, out.carried) == ("follows from printed inputs, to their rounding", "weights[0]")
+    right = text.replace('"0.25", "0.75"', '"0.27", "0.73"').replace("1.754", "1.735")
+    out = audit(parse(right.encode(), "test")).findings[-1]
+    assert (out.label, out.carried) == ("wrong, but printed inputs allow it to their rounding", "")
+
+
 def mutants(text):
     """A number with each of its digits changed by one step, up and, where that is another number, down."""
     for at, digit in enumerate(text):
