@@ -1,7 +1,7 @@
 """Two sides of an equality laid side by side: which printed number stands for which part of the other side.
 
-``2 + 0 + 3`` after ``1×2 + 0×5 + 3×1`` prints the three products; ``2.718 / (2.718 + 7.389)`` after ``e^1 / (e^1 + e^2)`` prints the
-exponentials; ``1×2 + 0×5`` after ``[1, 0] · [2, 5]`` repeats the elements.
+``2 + 0 + 3`` after ``1×2 + 0×5 + 3×1`` prints the three products; ``2.718 / (2.718 + 7.389)`` after ``e^1 / (e^1 + e^2)``
+prints the exponentials; ``1×2 + 0×5`` after ``[1, 0] · [2, 5]`` repeats the elements.
 """
 
 from __future__ import annotations

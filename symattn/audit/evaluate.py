@@ -1,13 +1,12 @@
 """The value of a formula: exact scalars, vectors and matrices, from what a page says its numbers and names are.
 
-What a number or a name stands for is asked of a :class:`Source`, so the same formula is evaluated from the start of a page, from its
-printed numbers as they are, or from the intervals that they were rounded from. Where pages leave open which product of two
+What a number or a name stands for is asked of a :class:`Source`, so the same formula is evaluated from the start of a page, from
+its printed numbers as they are, or from the intervals that they were rounded from. Where pages leave open which product of two
 vectors they mean, the evaluator takes the scalar product and can be told to take the others.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,15 +14,13 @@ from typing import Protocol, TypeAlias
 
 from symattn.audit import arrays, functions
 from symattn.audit.arrays import Value, shape
-from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number, key
+from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number
 from symattn.audit.reals import Real, constant, divide, multiply, negative, power, root, total
 from symattn.errors import GrammarError, LimitError, ShapeError, UnknownNameError
 
 MODES = ("dot", "elementwise", "outer")
 """What a product of two vectors may be."""
 MOST_STEPS = 60_000
-LARGEST = 20_000
-"""Elements of an array."""
 _NAMED = frozenset({"juxtaposed", "index", "transpose", "matmul", "divide", "times", "dot"})
 
 
@@ -244,22 +241,3 @@ def axis(node: Apply) -> int:
             if isinstance(number, Number) and number.text in ("0", "1", "2"):
                 return -int(number.text) if number is not given else int(number.text)
     return -1
-
-
-def text_key(node: Node) -> str:
-    """What a page can define a formula by; as :func:`symattn.audit.language_nodes.key`."""
-    return key(node)
-
-
-def elements(value: Value) -> list[Real]:
-    """The elements of a value in order.
-
-    >>> elements((Fraction(1), Fraction(2)))
-    [Fraction(1, 1), Fraction(2, 1)]
-    """
-    return arrays.flat(value)
-
-
-def count(value: Value) -> int:
-    """How many elements a value has."""
-    return math.prod(shape(value))

@@ -1,7 +1,7 @@
-"""A draft of a claims file from an article: what it gives, what it computes, and the numbers that it prints, to be completed by hand.
+"""A draft of a claims file from an article: what it gives, computes and prints, to be completed by hand.
 
-Every chain that ends in printed numbers becomes a claim of an expression; what the page copies from an earlier result is written as
-that result's name. What is not in the draft stands there as a comment, with its line.
+Every chain that ends in printed numbers becomes a claim of an expression; what the page copies from an earlier result is written
+as that result's name. What is not in the draft stands there as a comment, with its line.
 """
 
 from __future__ import annotations

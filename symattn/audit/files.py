@@ -19,7 +19,7 @@ def audit_file(path: str, *, digits: int = 40) -> ReadArticle | Audit:
     Parameters
     ----------
     path
-        ``NAME.toml`` is a claims file; anything else an article in LaTeX, Markdown or plain text; ``-`` an article on standard input.
+        ``NAME.toml`` is a claims file; anything else an article in LaTeX, Markdown or plain text; ``-`` one on standard input.
     digits
         Significant digits of the exact values.
 

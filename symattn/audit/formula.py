@@ -25,8 +25,8 @@ def formula_value(text: str, names: Mapping[str, Any], *, mode: str = "dot") -> 
     text
         A formula in LaTeX, Unicode or plain text; see :func:`symattn.audit.language.parse`.
     names
-        The value of each name: an ``int``, ``Fraction`` or SymPy number, or nested sequences of them. A subscript of whole numbers
-        is part of a name where there is such a name (``q_1``), an element counted from 1 otherwise.
+        The value of each name: an ``int``, ``Fraction`` or SymPy number, or nested sequences of them. A subscript of whole
+        numbers is part of a name where there is such a name (``q_1``), an element counted from 1 otherwise.
     mode
         What a product of two vectors is: ``dot``, ``elementwise`` or ``outer``.
 

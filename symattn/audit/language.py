@@ -16,7 +16,7 @@ from typing import Any
 from lark import Lark, Token, Transformer, UnexpectedInput
 from lark.lexer import Lexer
 
-from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number, apply, array
+from symattn.audit.language_nodes import Apply, Gap, Name, Node, Number, apply, array
 from symattn.audit.language_scan import STARTS, Piece
 from symattn.audit.language_tokens import tokens
 from symattn.errors import GrammarError
@@ -304,12 +304,3 @@ def _named(text: str, start: int, end: int) -> Name:
 def _parser() -> Lark:
     grammar = (resources.files("symattn.audit") / "language.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", lexer=_Pieces, transformer=_Build(), maybe_placeholders=True)
-
-
-def is_array(node: Node) -> bool:
-    """Whether a node is written as a vector or a matrix.
-
-    >>> is_array(parse("[1, 2]")), is_array(parse("(1 + 2)"))
-    (True, False)
-    """
-    return isinstance(node, Array)

@@ -21,8 +21,6 @@ FUNCTIONS = {
 }  # fmt: skip
 """Functions by the words that people use for them."""
 
-SILENT_FUNCTIONS = frozenset({"array", "round"})
-"""Functions that hand their argument on."""
 
 SIGNS = {
     "+": "PLUS", "-": "MINUS", "−": "MINUS", "–": "MINUS", "×": "TIMES", "✕": "TIMES", "⨯": "TIMES", "·": "CDOT", "⋅": "CDOT",

@@ -41,18 +41,24 @@ def _apply(node: Apply) -> str:
     if op in _SIGNS:
         return _held(node.args[0], parts[0]) + _SIGNS[op] + _held(node.args[1], parts[1], right=op == "divide")
     if op == "transpose":
-        return f"{_held(node.args[0], parts[0], right=True)}ᵀ"
+        return f"{_base(node.args[0], parts[0])}ᵀ"
     if op == "power":
-        return f"{_held(node.args[0], parts[0], right=True)}^{_held(node.args[1], parts[1], right=True)}"
+        return f"{_base(node.args[0], parts[0])}^{_base(node.args[1], parts[1])}"
     if op == "call:sqrt":
         return f"√{parts[0]}" if isinstance(node.args[0], (Number, Name)) else f"√({parts[0]})"
     if op == "call:abs":
         return f"|{parts[0]}|"
     if op == "index":
-        return f"{_held(node.args[0], parts[0], right=True)}_{','.join(parts[1:])}"
+        return f"{_base(node.args[0], parts[0])}_{','.join(parts[1:])}"
     if op == "bigsum":
         return f"∑ {parts[0]}"
     return f"{op.partition(':')[2] or op}({', '.join(parts)})"
+
+
+def _base(node: Node, text: str) -> str:
+    """What something is raised on or written after."""
+    loose = isinstance(node, Apply) and (node.op in ("call:sqrt", "power") or node.op in _TIGHT)
+    return f"({text})" if loose else text
 
 
 def _held(node: Node, text: str, right: bool = False) -> str:

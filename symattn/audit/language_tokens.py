@@ -133,7 +133,9 @@ def _letters(scan: Scan) -> None:
         return
     m = _LETTERS.match(text, start)
     run = m[0] if m else c
-    run = next((run[:k] for k, x in enumerate(run) if k and (x in known.SIGNS or x in known.SUBSCRIPTS)), run)
+    run = next(
+        (run[:k] for k, x in enumerate(run) if k and (x in known.SIGNS or x in known.SUBSCRIPTS or x in known.SUPERSCRIPTS)), run
+    )
     if deep := _LOGARITHM.match(text, start):
         run = deep[0]
     scan.pos = start + len(run)

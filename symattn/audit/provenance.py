@@ -1,8 +1,8 @@
 """Where the numbers of a formula come from: which of them repeat what the page printed before.
 
-A vector that was printed as a result and stands in the next formula is that result, not a new input: evaluated from the start it is
-the exact value, evaluated as printed its digits. Numbers that stand one by one, such as weights before the vectors of a sum, are
-recognised by their order. A copy that differs from the result in a single number is a copy with a slip.
+A vector that was printed as a result and stands in the next formula is that result, not a new input: evaluated from the start
+it is the exact value, evaluated as printed its digits. Numbers that stand one by one, such as weights before the vectors of a
+sum, are recognised by their order. A copy that differs from the result in a single number is a copy with a slip.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@ from symattn.audit.article import Article, article, passages
 from symattn.audit.evaluate import Budget
 from symattn.audit.findings import Audit, Finding, Unread
 from symattn.audit.language_nodes import Node
-from symattn.audit.links import Mark, Outcome, Run
+from symattn.audit.links import Run
+from symattn.audit.outcome import Mark, Outcome
+from symattn.audit.provenance import texts_of
 from symattn.audit.repair import repaired
 from symattn.audit.said import Page
 from symattn.audit.statements import Chain, Unreadable, statements
@@ -100,10 +102,9 @@ class _State:
         if outcome.entry is not None:
             for target in outcome.targets:
                 self.page.define(target, outcome.entry, outcome.literal)
-        if outcome.given:
-            self.page.inputs.append(outcome.given)
         if outcome.literal is not None:
             self.given.append(outcome.literal)
+            self.page.inputs.append(texts_of(outcome.literal))
         self.page.results += outcome.results
         scalars = [r for r in outcome.results if len(r.texts) == 1]
         if scalars:

@@ -403,14 +403,3 @@ def bounds(a: Real, bits: int = 128) -> tuple[Fraction, Fraction] | None:
     if isinstance(mid, float) or isinstance(rad, float):
         return None
     return Fraction(mid - rad), Fraction(mid + rad)
-
-
-def approximately(a: Real) -> float | None:
-    """A float near the number, to choose what is worth a proof; None where there is none."""
-    try:
-        if isinstance(a, Fraction):
-            return float(a)
-        x = enclose(a, 64)
-        return float(x.mid()) if is_finite(x) else None
-    except OverflowError:
-        return None

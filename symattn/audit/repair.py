@@ -1,7 +1,8 @@
 """Which number of a chain is the misprint: the one that, with one digit changed, makes the whole chain right.
 
-A slip in a factor makes every later side look wrong, and a slip on the left makes a right result look wrong. The chain is read again
-with one digit of one number changed; if there is one such change after which everything holds, the finding is put on that number.
+A slip in a factor makes every later side look wrong, and a slip on the left makes a right result look wrong. The chain is read
+again with one digit of one number changed; if there is one such change after which everything holds, the finding is put on
+that number.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from symattn.audit.arrays import flat, size
 from symattn.audit.article import Article
 from symattn.audit.findings import Finding
 from symattn.audit.language_nodes import Node, is_literal
-from symattn.audit.links import Mark, Outcome, Run, said_of, with_number
+from symattn.audit.links import Run
+from symattn.audit.outcome import Mark, Outcome, said_of, with_number
 from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import literal_arrays, one_digit, origins, signed, texts_of
 from symattn.audit.reals import bounds
@@ -78,7 +80,7 @@ def _right_text(x: Literal, mark: Mark) -> str | None:
         shown = round(Fraction(value) if isinstance(value, (int, Fraction)) else Fraction(v.exact), decimals)
     except (ValueError, TypeError, ZeroDivisionError):
         return None
-    if shown < 0 and not x.negated or shown > 0 and x.negated or "e" in x.node.text.lower():
+    if (shown < 0) != x.negated or "e" in x.node.text.lower():
         return None
     shown = abs(shown)
     whole, rest = divmod(shown.numerator * 10**decimals // shown.denominator, 10**decimals)

@@ -1,8 +1,8 @@
 """What a page has said so far: values of its names, vectors that it printed, and how the next formula may read them.
 
-Everything that a page prints has up to three values: *start*, the exact one that follows from the inputs on; *printed*, the digits as
-they stand; and *spread*, the interval that the digits were rounded from. A formula that uses a printed intermediate is evaluated with
-each of them.
+Everything that a page prints has up to three values: *start*, the exact one that follows from the inputs on; *printed*, the
+digits as they stand; and *spread*, the interval that the digits were rounded from. A formula that uses a printed intermediate is
+evaluated with each of them.
 """
 
 from __future__ import annotations
@@ -148,8 +148,7 @@ class Reading:
         if entry is None:
             value: Real = Printed(node.text + "%" * node.percent).value
             return -value if negated else value  # type: ignore[operator]  # a fraction
-        value = self._of(entry, "a number")
-        return value
+        return self._of(entry, "a number")
 
     def name(self, text: str, index: tuple[int, ...]) -> Value | None:
         """The value that the page gave a name."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from symattn.audit.article import Article
 from symattn.audit.findings import Finding
 from symattn.audit.language_nodes import Apply, Array, Name, Node
-from symattn.audit.links import Mark, said_of
+from symattn.audit.outcome import Mark, said_of
 from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import literal_arrays, one_digit, texts_of
 from symattn.audit.said import known_as, literals

@@ -14,8 +14,10 @@ from symattn.audit.writers import FORMATS, document
 from symattn.errors import SymattnError
 
 PIECES = (
-    "1", "0.5", "12.", "3e4", "9" * 50, "1e-9", "10^{99}", "x", "Q", "W_Q", "K^T", "d_k", "raw scores", "e^", "\\frac", "\\sqrt",
-    "\\sqrt[3]", "{", "}", "[", "]", "(", ")", "&", "\\\\", "\\begin{bmatrix}", "\\end{bmatrix}", "\\begin{align}", "\\end{align}",
+    "1", "0.5", "12.", "3e4", "9" * 50, "1e-9", "10^{99}", "x", "Q", "W_Q", "K^T", "d_k", "raw scores", "e^",
+    "\\frac", "\\sqrt",
+    "\\sqrt[3]", "{", "}", "[", "]", "(", ")", "&", "\\\\", "\\begin{bmatrix}", "\\end{bmatrix}",
+    "\\begin{align}", "\\end{align}",
     "\\left", "\\right", "\\text{", "softmax", "exp", "log", "sum", "\\sum_{i=1}^{3}", "=", "≈", "\\approx", "\\mapsto", "+", "-",
     "×", "\\times", "·", "*", "**", "/", "^", "_", "|", "‖", "⟨", "⟩", ",", ";", ":", " ", "\n", "$", "$$", "...", "…", "\\ldots",
     "%", "\\%", "²", "₁", "√", "½", "̈", "\x00", "‮", "\\mathbf{", "'", '"', "`", "```\n", "|---|", "is [", "# ", "\\", "𝟙", "٣",
@@ -74,7 +76,9 @@ def test_nothing_is_evaluated_as_code(text: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_text_of_the_page_is_only_shown() -> None:
-    found = audit_article("<script>alert(1)</script> $x<script> = <img src=y onerror=z> = 1 = 2$\n\n$$\\text{<b>x</b>} = 2 \\times 3 = 7$$")
+    found = audit_article(
+        "<script>alert(1)</script> $x<script> = <img src=y onerror=z> = 1 = 2$\n\n$$\\text{<b>x</b>} = 2 \\times 3 = 7$$"
+    )
     page = document(found, "html")
     assert "<script" not in page and "<img" not in page and "<b>x" not in page
     assert "\x1b" not in document(audit_article("$\\text{\x1b[31m} = 1 + 1 = 3$"), "text")

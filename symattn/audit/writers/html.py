@@ -1,4 +1,4 @@
-"""One page of HTML: the article's equations with each number marked and the right digits beside it, and what else there is to say.
+"""One page of HTML: the equations with each number marked and the right digits beside it, and what else there is to say.
 
 The file asks nothing of a network; a content security policy forbids everything but its own style sheet, so that text of the page
 that was audited could load and run nothing even if it were not escaped. It is.
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from html import escape
 from importlib import resources
 
+from symattn.audit.exactness import decimal
 from symattn.audit.findings import Audit, Finding
 from symattn.audit.reading import ReadArticle
 from symattn.audit.statements import Chain
@@ -35,7 +36,7 @@ def page(found: ReadArticle | Audit, *, digits: int = 10) -> str:
         f"<p class=soft>{_text(words.counted(audit))}</p>" if audit.findings else "",
         "</header>",
         _legend(),
-        _list("Conventions", (a.title for a in audit.alternatives)),
+        _list("Conventions", (str(a) for a in audit.alternatives)),
         _list("Remarks", (r.text for r in audit.remarks)),
         _equations(found) if isinstance(found, ReadArticle) else _claims(audit, digits),
         _wrong_table(audit, digits),
@@ -120,12 +121,13 @@ def _wrong_table(audit: Audit, digits: int) -> str:
         return ""
     body = "".join(_row(audit, f, digits) for f in rows)
     heads = "".join(f"<th>{h}</th>" for h in ("place", "of", "printed", "right", "exact", "off by (units)", "verdict"))
-    return f"<section><h2>Numbers that are not right</h2><table class=numbers><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></section>"
+    table = f"<table class=numbers><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<section><h2>Numbers that are not right</h2>{table}</section>"
 
 
 def _row(audit: Audit, f: Finding, digits: int) -> str:
     place = f"line {f.place}" if f.place.isdigit() else f.name
-    error = "" if f.verdict.error is None else f"{float(f.verdict.error):.3g}"
+    error = "" if f.verdict.error is None else decimal(f.verdict.error, 3)
     said = f.label + (f", carried from {words.name_of(audit, f.carried)}" if f.carried else "")
     said += f"; {f.note}" if f.note else ""
     cells = (place, f.claim, f.verdict.printed, words.right_digits(f.verdict), words.short(f.verdict.exact, digits), error, said)

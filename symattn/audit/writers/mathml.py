@@ -1,4 +1,4 @@
-"""Formulas of an article as MathML, made from their trees: every printed number is marked, and a wrong one has the right below it.
+"""Formulas of an article as MathML, made from their trees: each number is marked, and a wrong one has the right below it.
 
 Only elements of MathML come out; all text of the page goes through escaping.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from html import escape
 
 from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number
-from symattn.audit.links import Mark
+from symattn.audit.outcome import Mark
 from symattn.audit.statements import Chain, Side
 from symattn.audit.writers import words
 
@@ -23,7 +23,7 @@ Marks = Mapping[int, Mark]
 
 
 def chain(c: Chain, marks: Marks, source: str) -> list[str]:
-    """The sides of a chain, each a ``<math>`` of its own that begins with the relation before it, so that lines can break there."""
+    """The sides of a chain, each a ``<math>`` of its own that begins with its relation, so that lines can break there."""
     out = []
     for k, side in enumerate(c.sides):
         relation = f"<mo>{_RELATIONS[c.relations[k - 1]]}</mo>" if k else ""
@@ -62,7 +62,7 @@ def node(n: Node, marks: Marks) -> str:
 def _number(n: Number, marks: Marks) -> str:
     text = escape(n.text + "%" * n.percent + "…" * n.cut)
     mark = marks.get(n.start)
-    if mark is None or mark.end < n.end:
+    if mark is None or mark.end != n.end:
         return f"<mn>{text}</mn>"
     shown = words.kind(mark.finding)
     if mark.finding.verdict.correct:
