@@ -403,8 +403,10 @@ class Statements(Stepwise):
 
     def buffer(self, shape: tuple[int, int, int]) -> Array:
         """An array that an earlier block has done with: a new one costs more than what is put into it."""
-        pool = self.scratch.get("pool", {}).get(shape)
-        found = pool.pop() if pool else np.empty(shape)
+        try:  # another thread may take the last one between a look and a pop
+            found = self.scratch["pool"][shape].pop()
+        except (KeyError, IndexError):
+            found = np.empty(shape)
         self.fresh[id(found)] = found
         return found
 
