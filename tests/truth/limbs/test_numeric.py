@@ -136,3 +136,31 @@ def test_words_take_any_sum_of_any_units():
     assert np.abs(limbs[0]).max() <= 0.5
     back = [sum(Fraction(float(v)) for v in limbs[:, a, b]) * Fraction(2) ** words.top for a in range(4) for b in range(2)]
     assert all(abs(g - e) <= words.added * unit for g, e in zip(back, exact.ravel(), strict=True)) and top > max(map(abs, back))
+
+
+@pytest.mark.parametrize("kept", [1 << 26, 0], ids=["kept", "at once"])
+def test_sums_over_keys_and_rows_are_exact_with_the_largest_digits(kept, monkeypatch):
+    """Odd digits of the largest size, all of one sign: one term more than is allowed in a product, and bits would be lost."""
+    from symattn.truth.limbs import gathered
+
+    monkeypatch.setattr(gathered, "KEPT_BYTES", kept)
+    limbs, count = 2, 1027
+    matrix = gathered.Matrix(slices.Sliced((np.full((count, 1), 2.0**22 - 1), np.full((count, 1), 2.0**22 - 3)), 23, 0))
+    block = np.empty((1, limbs, count))
+    block[0] = np.ldexp(2.0**23 - 1, -24 * np.arange(1, limbs + 1)).reshape(-1, 1)
+    one = sum((2**23 - 1) << 24 * (1 - k) for k in range(limbs)) * (((2**22 - 1) << 23) + 2**22 - 3)
+    by_rows = gathered.RowSums(1, limbs, matrix, 0, count)
+    by_rows.add(block, 0)
+    by_rows.flush()
+    by_keys = gathered.KeySums(1, limbs, matrix, count)
+    for a in range(0, count, 200):
+        rows = slice(a, min(count, a + 200))
+        by_keys.begin(0, rows.stop - rows.start)
+        by_keys.add(np.ascontiguousarray(block[0, :, rows].T[:, :, None]), rows, 0)
+    for words in (by_rows.words, by_keys.finished()):
+        (found,) = words.integers()
+        assert (
+            found << (words.unit + 24 * limbs + 46) == count * one
+            if words.unit >= -24 * limbs - 46
+            else (found == count * one << (-24 * limbs - 46 - words.unit))
+        )
