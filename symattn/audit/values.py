@@ -198,11 +198,14 @@ class Values:
             if b in seen:
                 continue
             seen.add(b)
-            if b in claimed:
-                found.add(b)
-            else:
-                todo += self.direct(b)
+            same = {c for c in claimed if c == b or (self.is_tensor(b) and self.is_tensor(c) and self._is_same(b, c))}
+            found |= same
+            todo += () if same else self.direct(b)
         return found
+
+    def _is_same(self, a: str, b: str) -> bool:
+        """Whether two quantities are one tensor: scaled scores, and what the softmax takes where nothing is between."""
+        return self.sheet.statement(a) == self.sheet.statement(b)
 
     # masks and rounded inputs
 

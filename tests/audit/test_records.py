@@ -86,3 +86,19 @@ def test_outputs_from_weights_with_one_decimal_are_carried_from_the_weight_that_
     assert outputs
     assert {f.carried for f in outputs} == {"softmax_1dp[0,0]"}
     assert {f.label for f in outputs} == {"follows from printed inputs only"}
+
+
+def test_the_first_article_as_a_claims_file():
+    """Dot products and scaling are right; weights are not, though the printed scaled scores allow them; the context follows."""
+    found = {f.name: f for f in audited("the-cat-sat").findings}
+    right = [n for n in found if n.startswith(("scores", "scaled"))]
+    assert all(found[n].verdict.correct for n in right)
+    wrong = [n for n, f in found.items() if f.verdict.wrong]
+    assert wrong == ["weights[4,0]", "weights[4,3]", "weights[4,4]", "output[4,0]", "output[4,1]", "output[4,2]"]
+    assert {found[n].follows for n in wrong[:3]} == {"rounding"}
+    assert {found[n].origin for n in wrong[:3]} == {("scaled[4]",)}
+    assert {found[n].follows for n in wrong[3:]} == {"digits"}
+    assert {found[n].carried for n in wrong[3:]} == {"weights[4,0]"}
+    assert audited("the-cat-sat").first == "weights[4,0]"
+    assert found["weights[4,0]"].verdict.exact.startswith("0.1906068175")
+    assert found["weights[4,3]"].verdict.exact.startswith("0.6048093583")
