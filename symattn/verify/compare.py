@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import decimal
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
@@ -24,8 +24,17 @@ WITHIN, OUT, UNDECIDED, UNBOUNDED = "within", "out", "undecided", "unbounded"
 INFINITE: float = math.inf
 
 
-@dataclass(frozen=True)
-class Element:
+class _Shown:
+    """Shown with few digits: a rational may have more of them than Python writes out."""
+
+    def __repr__(self) -> str:
+        values = ((f.name, getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        shown = (f"{n}={significant(x, 5) if isinstance(x, (Fraction, float)) else repr(x)}" for n, x in values)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Element(_Shown):
     """One element: where it is, what the kernel gave, what is right, and what may differ."""
 
     index: tuple[int, ...]
@@ -38,8 +47,8 @@ class Element:
     state: str
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(_Shown):
     """A tensor's elements summed up: how many are out or undecided, the greatest errors, and the worst element.
 
     ``max_share`` is the greatest error as a share of its element's bound; above 1 the element is out. ``unbounded`` counts the

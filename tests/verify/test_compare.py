@@ -176,3 +176,9 @@ def test_few_elements_are_judged_exactly():
     assert 1 <= len(found) < 2000
     kernel[77] += 1
     assert 77 in to_judge(kernel, truth, np.zeros(20000), np.full(20000, 1e-6), F32)
+
+
+def test_what_has_more_digits_than_python_writes_is_shown():
+    exact = np.array([Fraction(1, 3**10000)], dtype=object)
+    found = repr(compare(np.array([0.5]), exact, exact * 0, np.array([0.1]), F32))
+    assert found.startswith("Comparison(failing=1, ") and "exact=6.1299E-4772" in found, found
