@@ -46,7 +46,7 @@ def state(k, t, r, b, format=F32):
         (Fraction(10**9), HALF, Fraction(0), math.inf, UNBOUNDED),
         (Fraction(10**9), HALF, Fraction(0), math.nan, UNBOUNDED),
         (math.nan, HALF, Fraction(0), math.inf, UNBOUNDED),
-            (math.nan, HALF, Fraction(0), math.nan, UNBOUNDED),
+        (math.nan, HALF, Fraction(0), math.nan, UNBOUNDED),
         (-math.inf, -math.inf, Fraction(0), math.inf, WITHIN),
     ],
 )
