@@ -15,6 +15,7 @@ from symattn.audit.exactness import decimal
 from symattn.audit.printed import UNDECIDED, WITHIN, Verdict, label
 
 OK, WRONG_EXIT, OPEN_EXIT = 0, 1, 3
+_VERDICTS = {OK: "nothing wrong", WRONG_EXIT: "wrong", OPEN_EXIT: "undecided"}
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,8 @@ class Audit:
     alternatives: tuple[Alternative, ...] = ()
     source: str = ""
     notes: tuple[str, ...] = field(default=())
+    asked: bool = False
+    """Whether every number was asked for by name, as in a claims file: one that cannot be judged is then open."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -176,14 +179,15 @@ class Audit:
         """0 where nothing is wrong, 1 where something is, 3 where something is open and nothing wrong."""
         if any(f.verdict.wrong for f in self.findings):
             return WRONG_EXIT
-        return OPEN_EXIT if any(f.verdict.status in (WITHIN, UNDECIDED) for f in self.findings) else OK
+        open_ = any(f.verdict.status in (WITHIN, UNDECIDED) for f in self.findings)
+        return OPEN_EXIT if open_ or (self.unread and self.asked) else OK
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it, numbers as text."""
         return {
             "title": self.title,
             "source": self.source,
-            "verdict": {OK: "nothing wrong", WRONG_EXIT: "wrong", OPEN_EXIT: "undecided"}[self.exit_code],
+            "verdict": _VERDICTS[self.exit_code],
             "counts": self.counts,
             "first_failing_step": self.first,
             "findings": [f.to_dict() for f in self.findings],

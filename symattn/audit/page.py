@@ -6,6 +6,11 @@ from symattn.audit import conventions, structure
 from symattn.audit.checking import check
 from symattn.audit.claimsfile import ClaimsFile
 from symattn.audit.findings import Alternative, Audit, Finding, Remark, Unread
+from symattn.audit.values import unused
+from symattn.errors import nearest
+
+KNOWN = ("X", "Q", "K", "V", "W_Q", "W_K", "W_V", "W_O", "scores", "scaled", "weights", "d_k", "dO", "memory", "mask")
+"""Inputs to suggest where nothing reads one."""
 
 
 def audit(page: ClaimsFile, *, digits: int = 40) -> Audit:
@@ -33,10 +38,14 @@ def audit(page: ClaimsFile, *, digits: int = 40) -> Audit:
     unread: list[Unread] = []
     remarks: list[Remark] = []
     alternatives: list[Alternative] = []
+    notes: list[str] = []
     for example in page.examples:
         done, open_ = check(example, digits=digits)
         findings += [f for c in done for f in c.findings]
         unread += open_
         remarks += structure.remarks(example, done)
         alternatives += conventions.search(example, done)
-    return Audit(page.title, tuple(findings), tuple(unread), tuple(remarks), tuple(alternatives), page.source)
+        notes += [f"nothing reads the input {name!r}. {nearest(name, KNOWN)}" for name in unused(example)]
+    return Audit(
+        page.title, tuple(findings), tuple(unread), tuple(remarks), tuple(alternatives), page.source, tuple(notes), asked=True
+    )

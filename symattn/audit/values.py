@@ -13,7 +13,7 @@ import sympy as sp
 from symattn.audit import expressions
 from symattn.audit.claimsfile import Example, Given
 from symattn.audit.printed import Printed
-from symattn.audit.quantities import Place, letter_named, place_of
+from symattn.audit.quantities import Place, field_named, letter_named, place_of, size_named
 from symattn.audit.ranges import Box, Interval
 from symattn.audit.sheet import BEFORE_MASK, Sheet
 from symattn.errors import InputValueError, SymattnError, UnknownNameError
@@ -293,6 +293,22 @@ def _indexed(whole: Array, index: tuple[int | None, ...]) -> Array:
 def target(index: tuple[int | None, ...]) -> tuple[int | slice, ...]:
     """Indices as NumPy takes them."""
     return tuple(slice(None) if k is None else k for k in index)
+
+
+def unused(example: Example) -> list[str]:
+    """The inputs that no program takes by their name, and no expression reads: misspelt, most likely."""
+    values = Values(example)
+    read: set[str] = set()
+    for text in (*example.let.values(), *(c.of for c in example.claims)):
+        place = place_of(text)
+        if place is not None:
+            read.add(place.base)
+        try:
+            read |= {(place_of(n) or Place(n)).base for n in expressions.names(expressions.parsed(text, values.is_name))}
+        except SymattnError:
+            continue
+    known = (field_named, letter_named, size_named)
+    return [name for name in example.inputs if name not in read and all(f(name) is None for f in known)]
 
 
 def _named_claims(example: Example) -> dict[str, str]:

@@ -119,10 +119,24 @@ def test_a_definition_that_is_none_is_said_at_the_claim(definition, says):
     assert says in unread.reason
 
 
+def test_an_input_that_nothing_reads_is_said():
+    text = '[inputs]\nX = [["1"]]\nW_Qery = [["2"]]\nu = "1"\nd_k = "1"\n[claims]\nQ = "1"\ny = {of = "u + 1", printed = "2"}'
+    found = audit(read(text))
+    assert found.notes == ("nothing reads the input 'W_Qery'. Did you mean 'W_Q'?",)
+    assert found.exit_code == 0
+
+
+def test_a_page_of_which_nothing_is_read():
+    found = audit(read('[inputs]\nu = "1"\n[claims]\nQ = "1"'))
+    assert (found.exit_code, found.to_dict()["verdict"]) == (3, "undecided")
+
+
 NUMBERS = st.one_of(st.sampled_from(["1", "-2", "0.5", "...", "2.", "1e400", "x", "1/0", "≈ 3"]), st.text(max_size=6))
 NESTED = st.recursive(NUMBERS, lambda x: st.lists(x, max_size=3), max_leaves=6)
 NAMES = st.one_of(
-    st.sampled_from(["X", "Q", "K", "V", "W_Q", "scores", "weights", "output", "weights[0]", "dQ", "lse", "masked", "heads[1]", "d_k"]),
+    st.sampled_from(
+        ["X", "Q", "K", "V", "W_Q", "scores", "weights", "output", "weights[0]", "dQ", "lse", "masked", "heads[1]", "d_k"]
+    ),
     st.text(max_size=8),
 )
 
