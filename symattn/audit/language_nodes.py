@@ -137,6 +137,14 @@ def numbers(node: Node) -> list[Number]:
     return [n for p in parts for n in numbers(p)]
 
 
+def names_in(node: Node) -> list[Name]:
+    """All names of a node, in order."""
+    if isinstance(node, Name):
+        return [node]
+    parts = node.items if isinstance(node, Array) else node.args if isinstance(node, Apply) else ()
+    return [n for p in parts for n in names_in(p)]
+
+
 def key(node: Node) -> str:
     r"""A text that is the same for formulas that are written alike, whatever the blanks, fonts and brackets.
 

@@ -63,15 +63,16 @@ def with_number(chain: Chain, start: int, text: str) -> Chain:
     >>> [key(s.node) for s in with_number(chain, 4, "4").sides]
     ['times(2,4)', '6']
     """
-    sides = (s if s.node is None else replace(s, node=_changed(s.node, start, text)) for s in chain.sides)
+    sides = (s if s.node is None else replace(s, node=changed_number(s.node, start, text)) for s in chain.sides)
     return replace(chain, sides=tuple(sides))
 
 
-def _changed(node: Node, start: int, text: str) -> Node:
+def changed_number(node: Node, start: int, text: str) -> Node:
+    """The formula with another number at a place."""
     if isinstance(node, Number):
         return replace(node, text=text) if node.start == start else node
     if isinstance(node, Array) and node.start <= start < node.end:
-        return replace(node, items=tuple(_changed(x, start, text) for x in node.items))
+        return replace(node, items=tuple(changed_number(x, start, text) for x in node.items))
     if isinstance(node, Apply) and node.start <= start < node.end:
-        return replace(node, args=tuple(_changed(x, start, text) for x in node.args))
+        return replace(node, args=tuple(changed_number(x, start, text) for x in node.args))
     return node

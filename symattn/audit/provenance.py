@@ -132,7 +132,8 @@ def _whole(out: Origins, array: Array, recent: Sequence[Result]) -> None:
 def _nearly(texts: Sequence[str], other: Sequence[str]) -> bool:
     """Whether two lists are the same but for one digit of one number, and long enough that this is no chance."""
     differing = [(a, b) for a, b in zip(texts, other, strict=True) if a != b]
-    enough = len(texts) >= 4 or (len(texts) >= 3 and all("." in t for t in other))
+    long = all("." in t and Printed(t).digits >= FEWEST_DIGITS for t in other)
+    enough = len(texts) >= 4 or (len(texts) >= 3 and all("." in t for t in other)) or (len(texts) == 2 and long)
     return enough and len(differing) == 1 and one_digit(*differing[0])
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from symattn.audit.article import Article, article, passages
 from symattn.audit.evaluate import Budget
 from symattn.audit.findings import Audit, Finding, Unread
 from symattn.audit.language_nodes import Node
 from symattn.audit.links import Run
-from symattn.audit.outcome import Mark, Outcome
+from symattn.audit.outcome import Mark, Outcome, said_of
+from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import texts_of
 from symattn.audit.repair import repaired
 from symattn.audit.said import Page
 from symattn.audit.statements import Chain, Unreadable, statements
 from symattn.audit.strays import strays
 from symattn.errors import SymattnError
+
+if TYPE_CHECKING:
+    from symattn.audit.misprints import Change
 
 MOST_FINDINGS = 5000
 
@@ -54,12 +59,36 @@ def audit_article(source: str, title: str = "article", *, digits: int = 40) -> R
     >>> [(f.name, str(f.verdict.printed), f.label) for f in found.findings]
     [('1:16', '7', 'wrong'), ('1:40', '5.77', 'rounded')]
     """
+    found = _read(source, title, digits)
+    from symattn.audit.misprints import input_misprint  # it reads pages, with one number changed
+
+    cause = input_misprint(found, lambda changed: _read(changed, title, digits))
+    return found if cause is None else _explained(found, *cause, digits)
+
+
+def _read(source: str, title: str, digits: int) -> ReadArticle:
+    """A page as it stands."""
     a = article(source)
     state = _State(a, digits, Page(Budget()))
     for passage in passages(a):
         for statement in statements(a, passage):
             state.take(statement)
     return state.finished(title)
+
+
+def _explained(found: ReadArticle, change: Change, read: ReadArticle, digits: int) -> ReadArticle:
+    """The page as it is with one input changed, and the finding on that input."""
+    x = change.literal
+    chain = next(c for c in found.chains if c.start <= x.node.start < c.end)
+    line = found.article.line(x.node.start)
+    right = ("-" if x.negated else "") + change.text
+    v = verdict(x.printed(), Printed(right).value, digits=digits)
+    name = f"{line}:{found.article.column(x.node.start)}"
+    note = f"with {right} here what follows from it is right"
+    finding = Finding(name, said_of(found.article, chain.sides[0]), right, v, place=str(line), note=note)
+    marks = sorted([*read.marks, Mark(x.node.start, x.node.end, finding)], key=lambda m: m.start)
+    audit = replace(read.audit, findings=tuple(m.finding for m in marks))
+    return replace(found, audit=audit, marks=tuple(marks), holds=read.holds)
 
 
 @dataclass
@@ -117,7 +146,8 @@ class _State:
 
     def finished(self, title: str) -> ReadArticle:
         """The audit, the errors that are carried from earlier ones told apart."""
-        stray = strays(self.article, self.chains, self.given, self.digits)
+        bad = [m.start for m in self.marks if not m.finding.verdict.correct]
+        stray = strays(self.article, self.chains, self.given, bad, self.digits)
         marks = sorted([*self.marks, *stray], key=lambda m: m.start)
         by_name = {m.finding.name: m.finding for m in marks}
         out: list[Mark] = []

@@ -63,7 +63,15 @@ def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digit
 def _known_vectors(page: Page, chain: Chain) -> int:
     """How many vectors of a chain are ones that the page gave."""
     found = [a for s in chain.sides if s.node is not None for a in literal_arrays(s.node)]
-    return sum(texts_of(a) in page.inputs for a in found)
+    results = [r.texts for r in page.results]
+    scalars = [r.texts[0] for r in page.scalars]
+    return sum(t in page.inputs or t in results or _in_a_row(t, scalars) for t in map(texts_of, found))
+
+
+def _in_a_row(texts: tuple[str, ...], scalars: list[str]) -> bool:
+    """Whether single results right after each other are these."""
+    n = len(texts)
+    return any(tuple(scalars[k : k + n]) == texts for k in range(len(scalars) - n + 1))
 
 
 def _from_elsewhere(mark: Mark) -> bool:
@@ -133,7 +141,7 @@ def _single_changes(
     for x in numbers:
         if x.node.start in copies:
             continue
-        for text in _changes(x.node.text):
+        for text in changes(x.node.text):
             tried += 1
             if tried > MOST_CHANGES:
                 return
@@ -144,7 +152,7 @@ def _single_changes(
                     yield x, text, right
 
 
-def _changes(text: str) -> Iterator[str]:
+def changes(text: str) -> Iterator[str]:
     """The numbers that differ in one digit."""
     for k, c in enumerate(text):
         if c.isdigit():
@@ -171,7 +179,7 @@ def _plausible(page: Page, chain: Chain, place: int, known: list[Evaluated | Non
         if node is None:
             continue
         if is_literal(node):
-            if before is not None and not _near(node, before):
+            if before is not None and not near(node, before):
                 return False
             continue
         value = _evaluated(page, node) if side.start <= place < side.end else old
@@ -185,7 +193,7 @@ def _plausible(page: Page, chain: Chain, place: int, known: list[Evaluated | Non
     return True
 
 
-def _near(node: Node, value: Evaluated) -> bool:
+def near(node: Node, value: Evaluated) -> bool:
     """Whether printed numbers are within two units of a value."""
     elements = flat(value.start if value.start is not None else value.printed)
     found = literals(node)

@@ -2,27 +2,24 @@
 
 A page that defines its vectors and then writes them out in every formula can print one wrong in its definition, and all of its
 equations still hold. It shows when the vector as defined is used nowhere, and one that differs in a single digit is used
-again and again without being defined.
+again without being defined, in equations that hold.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from symattn.audit.article import Article
 from symattn.audit.findings import Finding
-from symattn.audit.language_nodes import Apply, Array, Name, Node
+from symattn.audit.language_nodes import Array, Name, Node, names_in
 from symattn.audit.outcome import Mark, said_of
 from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import literal_arrays, one_digit, texts_of
 from symattn.audit.said import known_as, literals
 from symattn.audit.statements import Chain
 
-FEWEST_USES = 2
 
-
-def strays(article: Article, chains: Sequence[Chain], given: Sequence[Node], digits: int) -> list[Mark]:
+def strays(article: Article, chains: Sequence[Chain], given: Sequence[Node], bad: Sequence[int], digits: int) -> list[Mark]:
     """Findings on the numbers of definitions that the rest of the page contradicts.
 
     Parameters
@@ -31,14 +28,16 @@ def strays(article: Article, chains: Sequence[Chain], given: Sequence[Node], dig
         The page.
     given
         The literals that define names and follow from nothing.
+    bad
+        Where the numbers stand that are not right.
     digits
         Significant digits of exact values.
     """
     definitions = {texts_of(g): g for g in given if isinstance(g, Array)}
     places = {g.start for g in given}
-    sides = [s.node for c in chains for s in c.sides if s.node is not None]
-    used = Counter(texts_of(a) for node in sides for a in literal_arrays(node) if a.start not in places)
-    names = {known_as(n) for c in chains for s in c.sides[1:] if s.node for n in _names(s.node)}
+    sides = [s.node for c in chains for s in c.sides if s.node is not None and not any(c.start <= b < c.end for b in bad)]
+    used = {texts_of(a) for node in sides for a in literal_arrays(node) if a.start not in places}
+    names = {known_as(n) for c in chains for s in c.sides[1:] if s.node for n in names_in(s.node)}
     if not any(t in used for t in definitions):
         return []
     out = []
@@ -49,7 +48,7 @@ def strays(article: Article, chains: Sequence[Chain], given: Sequence[Node], dig
         texts = texts_of(last)
         if texts in used:
             continue
-        meant = [u for u, n in used.items() if n >= FEWEST_USES and u not in definitions and _nearly(texts, u)]
+        meant = [u for u in used if u not in definitions and _nearly(texts, u)]
         if len(meant) == 1:
             out.append(_mark(article, c, last, meant[0], digits))
     return out
@@ -58,13 +57,6 @@ def strays(article: Article, chains: Sequence[Chain], given: Sequence[Node], dig
 def _nearly(a: Sequence[str], b: Sequence[str]) -> bool:
     differing = [(x, y) for x, y in zip(a, b, strict=False) if x != y]
     return len(a) == len(b) >= 2 and len(differing) == 1 and one_digit(*differing[0])
-
-
-def _names(node: Node) -> Iterator[Name]:
-    if isinstance(node, Name):
-        yield node
-    for part in node.items if isinstance(node, Array) else node.args if isinstance(node, Apply) else ():
-        yield from _names(part)
 
 
 def _mark(article: Article, chain: Chain, literal: Node, meant: Sequence[str], digits: int) -> Mark:
