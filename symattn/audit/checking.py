@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,9 +21,10 @@ from symattn.audit.values import Values, target
 from symattn.errors import ShapeError, SymattnError
 
 Array = npt.NDArray[Any]
+MOST_VERSIONS = 8
 
 
-@dataclass
+@dataclass(eq=False)
 class Checked:
     """A claim with the quantity that it prints: its name, which part of it, and the findings."""
 
@@ -70,8 +72,8 @@ def _check(claim: Claim, values: Values, done: list[Checked], digits: int, examp
     base, index = values.resolve(claim.of, claim.name)
     exact = fitted(values.part(base, index), claim)
     places = _places(values, base, index, claim)
-    used = _used(claim, values, base, done)
-    chain = Chain(values, base, index, used) if used else None
+    chain = _chain(claim, values, base, index, done)
+    used = chain.used if chain else []
     hidden = values.hidden(base)
     mask = None if hidden is None else fitted(_part(hidden, index), claim)
     findings = []
@@ -100,7 +102,7 @@ class Chain:
     """What follows from the page's own printed numbers: from their digits, and to their rounding."""
 
     def __init__(self, values: Values, base: str, index: tuple[int | None, ...], used: list[Checked]) -> None:
-        self.values, self.base, self.index = values, base, index
+        self.values, self.base, self.index, self.used = values, base, index, used
         self.printed, self.widths = _printed_of(used, values)
         self.box: Box | None = None
 
@@ -173,13 +175,36 @@ def _part(x: Array, index: tuple[int | None, ...]) -> Array:
     return out
 
 
-def _used(claim: Claim, values: Values, base: str, done: list[Checked]) -> list[Checked]:
-    """The earlier claims whose printed numbers lead to this one, nearest ones only."""
+def _chain(claim: Claim, values: Values, base: str, index: tuple[int | None, ...], done: list[Checked]) -> Chain | None:
+    """What follows from the nearest claims; of several versions of one quantity that which bears out most of the numbers."""
+    chains = [Chain(values, base, index, used) for used in _versions(claim, values, base, done)]
+    if len(chains) < 2:
+        return chains[0] if chains else None
+
+    def borne_out(chain: Chain) -> int:
+        value = fitted(chain.exact, claim)
+        shown = [(p, place) for place, p in np.ndenumerate(claim.printed) if p is not None]
+        return sum(verdict(p, value[place], digits=6).correct for p, place in shown)
+
+    return max(chains, key=borne_out)
+
+
+def _versions(claim: Claim, values: Values, base: str, done: list[Checked]) -> list[list[Checked]]:
+    """The nearest earlier claims whose printed numbers lead to a claim.
+
+    Of a quantity that is printed more than once, one version each time, the last one first.
+    """
     if claim.origin is not None:
-        return [c for c in done if c.claim.name in claim.origin]
+        return [[c for c in done if c.claim.name in claim.origin]]
     near = values.nearest(base, {c.base for c in done if c.base != base})
-    last = {c.base: c for c in done if c.base in near}
-    return [c for c in done if c.base in near and (c.index or c is last[c.base])]
+    whole: dict[str, list[Checked]] = {}
+    for c in done:
+        if c.base in near and not c.index:
+            whole.setdefault(c.base, []).insert(0, c)
+    rows = [c for c in done if c.base in near and c.index]
+    chosen = itertools.islice(itertools.product(*whole.values()), MOST_VERSIONS)
+    found = [[c for c in done if c in rows or any(c is x for x in versions)] for versions in chosen]
+    return [used for used in found if used]
 
 
 def _printed_of(used: Iterable[Checked], values: Values) -> tuple[dict[str, Array], dict[str, Array]]:

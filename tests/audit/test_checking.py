@@ -198,6 +198,20 @@ output = "1.754"
     assert (out.label, out.carried) == ("wrong, but printed inputs allow it to their rounding", "")
 
 
+def test_of_two_versions_the_page_used_the_one_that_bears_it_out():
+    text = """
+[inputs]
+scaled = ["0", "1"]
+V = [["10"], ["20"]]
+[claims]
+short = {of = "weights", printed = ["0.3", "0.7"]}
+long = {of = "weights", printed = ["0.2689", "0.7311"]}
+output = "17.0"
+"""
+    out = audit(parse(text.encode(), "test")).findings[-1]
+    assert (out.origin, out.carried) == (("short",), "short")
+
+
 def mutants(text):
     """A number with each of its digits changed by one step, up and, where that is another number, down."""
     for at, digit in enumerate(text):
