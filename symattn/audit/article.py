@@ -35,7 +35,7 @@ _BLANKED = (
 )
 _COMMENT = re.compile(r"(?<!\\)%[^\n]*")
 _RELATION = re.compile(r"=|≈|≃|≅|↦|⟼|\\approx|\\mapsto|\\simeq|:\s*\[|->|→|\b(?:is|are|equals)\s*\[|≔|:\s*-?\d")
-_SENTENCE = re.compile(r"(?<!\d)[.!?](?=\s|$)|(?<=\d)[.!?](?=\s+[A-Z“\"(]|\s*$)|;(?=\s)|[“”\"«»]|\s[—–-]\s(?=[A-Za-z]{2})|—")
+_SENTENCE = re.compile(r"[.!?](?=\s|$)|;(?=\s)|[“”\"«»]|\s[—–-]\s(?=[A-Za-z]{2})|—")
 _MARKER = re.compile(r"\s*(?:>\s*)*(?:[-*+•]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)?")
 
 

@@ -16,7 +16,7 @@ from symattn.audit.reals import bounds, interval, same
 from symattn.audit.said import Entry, Literal, Page, Result, literals
 
 FEWEST_DIGITS = 3
-"""Significant digits from which a single number is recognised."""
+"""Significant digits from which two numbers in a row are enough to recognise a vector."""
 LOOK_BACK = 40
 """Results of the page that are compared, the latest first."""
 
@@ -171,7 +171,7 @@ def _in_order(out: Origins, rest: Sequence[Literal], result: Result) -> None:
 
 def _single(out: Origins, literal: Literal, page: Page, recent: Sequence[Result]) -> None:
     """One number with enough digits that it is no chance that it was printed before as a result."""
-    if not literal.is_decimal or literal.node.percent or Printed(literal.text).digits < FEWEST_DIGITS:
+    if not literal.is_decimal or literal.node.percent or Printed(literal.text).digits < page.fewest_digits:
         return
     if any(literal.text in texts for texts in page.inputs):
         return

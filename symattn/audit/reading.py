@@ -116,12 +116,20 @@ class _State:
             self._open(statement.start, statement.end, f"after {MOST_FINDINGS} numbers nothing more is checked")
             return
         try:
-            outcome = Run(self.article, self.page, statement, self.digits).outcome()
+            outcome = self._checked(statement)
             outcome = repaired(self.article, self.page, statement, outcome, self.digits)
         except SymattnError as error:
             self._open(statement.start, statement.end, str(error))
             return
         self._keep(outcome)
+
+    def _checked(self, chain: Chain) -> Outcome:
+        """A chain as it reads best: a number of two digits is an earlier result only where the chain is right with it alone."""
+        outcome = Run(self.article, self.page, chain, self.digits).outcome()
+        if all(m.finding.verdict.correct for m in outcome.marks):
+            return outcome
+        looser = Run(self.article, replace(self.page, fewest_digits=2), chain, self.digits).outcome()
+        return looser if all(m.finding.verdict.correct for m in looser.marks) else outcome
 
     def _keep(self, outcome: Outcome) -> None:
         self.marks += outcome.marks

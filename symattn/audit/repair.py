@@ -44,6 +44,9 @@ def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digit
     own = [m for m in outcome.marks if not m.finding.verdict.correct and not _from_elsewhere(m)]
     if not own or not any(m.finding.verdict.wrong for m in outcome.marks):
         return outcome
+    error = own[0].finding.verdict.error
+    if len(own) == 1 and error is not None and error <= Fraction(3, 2):
+        return outcome  # a rounding
     numbers = [x for s in chain.sides if s.node is not None for x in signed(s.node)]
     if len(numbers) > MOST_NUMBERS or page.repairs <= 0:
         return outcome

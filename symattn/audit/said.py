@@ -95,6 +95,8 @@ class Page:
     """The state of a page while it is read from top to bottom."""
 
     budget: Budget = field(default_factory=Budget)
+    fewest_digits: int = 3
+    """Significant digits from which a single number is taken for a result that was printed before."""
     repairs: int = 20
     """Chains in which a misprint may still be looked for."""
     names: dict[str, Entry] = field(default_factory=dict)
