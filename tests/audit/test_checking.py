@@ -237,3 +237,27 @@ def test_each_changed_digit_is_found_at_its_number_and_nowhere_else():
                     assert not unread
                     assert len(bad) == 1, (changed, bad)
                     assert bad[0][0] == claim.name
+
+
+RIGHT = ["example-01", "example-12", "example-15", "example-16", "example-17", "example-21", "example-22", "example-23"]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_changed_digits_of_examples_that_are_right(name):
+    """Random digits of random numbers: the finding is at that number, and it is the first failing step where it is wrong."""
+    rng = np.random.default_rng(int(name[-2:]))
+    page = load(DATA / f"{name}.toml")
+    for _ in range(8):
+        k = int(rng.integers(len(page.examples)))
+        example = page.examples[k]
+        c = int(rng.integers(len(example.claims)))
+        claim = example.claims[c]
+        place = tuple(int(rng.integers(n)) for n in claim.printed.shape)
+        changed = list(mutants(claim.printed[place].text))
+        printed = claim.printed.copy()
+        printed[place] = Printed(changed[int(rng.integers(len(changed)))])
+        claims = tuple(replace(x, printed=printed) if at == c else x for at, x in enumerate(example.claims))
+        done, _ = check(replace(example, claims=claims), digits=10)
+        bad = [f for x in done for f in x.findings if not f.verdict.correct]
+        assert [f.verdict.printed.text for f in bad] == [printed[place].text]
+        assert not bad[0].carried
