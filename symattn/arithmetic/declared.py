@@ -6,7 +6,7 @@ an unreduced expression, an output, an operand of a matrix product) which entry 
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -182,20 +182,20 @@ class Arithmetic:
     def _check_numbers(self) -> None:
         for f in ("exp_error", "log_error", "tanh_error", "function_error", "stale"):
             value = getattr(self, f)
-            if value is not None and not (_is_number(value) and 0 <= value < math.inf):
+            if value is not None and not (_is_number(value) and 0 <= value <= LARGEST):
                 raise self._wrong(f"{f} must be a number >= 0, got {value!r}")
         for f in ("probability_scale", "gradient_scale"):
             value = getattr(self, f)
-            if not (_is_number(value) and 0 < value < math.inf):
+            if not (_is_number(value) and 0 < value <= LARGEST):
                 raise self._wrong(f"{f} must be a number > 0, got {value!r}")
         for f in ("tile", "query_tile", "depth", "block", "block_bits"):
             value = getattr(self, f)
-            if value is not None and not (_is_integer(value) and value >= 1):
+            if value is not None and not (_is_integer(value) and 1 <= value <= LONGEST):
                 raise self._wrong(f"{f} must be a positive integer or None, got {value!r}")
         for f in ("scale_before", "scalar_roundings", "shift_roundings"):
             value = getattr(self, f)
-            if not (_is_integer(value) and value >= 0):
-                raise self._wrong(f"{f} must be an integer >= 0, got {value!r}")
+            if not (_is_integer(value) and 0 <= value <= MOST):
+                raise self._wrong(f"{f} must be an integer >= 0 and <= {MOST}, got {value!r}")
         for f in ("expand_heads", "flush_to_zero", "staged", "sum_from_cast", "folded", "merged"):
             if not isinstance(getattr(self, f), bool):
                 raise self._wrong(f"{f} must be true or false, got {getattr(self, f)!r}")
@@ -358,6 +358,8 @@ FORMAT_FIELDS = (
 OPTIONAL_FORMATS = frozenset(FORMAT_FIELDS[7:])
 REQUIRED = ("name", "input", "accumulate", "compute", "store", "aux", "output", "lse")
 TRUNCATED = ("accumulate", "operand", "probability")
+LARGEST, LONGEST, MOST = sys.float_info.max, 2**62, 1000
+"""The greatest number, length and count of roundings that a declaration may hold: bounds are computed in float64."""
 CHOICES: Mapping[str, tuple[object, ...]] = {
     "algorithm": ("naive", "flash"),
     "probability_overflow": ("saturate", "nan"),

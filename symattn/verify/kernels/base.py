@@ -154,8 +154,8 @@ def checked(kernel: str, tensors: Mapping[str, Any], want: Mapping[str, tuple[in
             raise KernelError(f"{kernel} returned no array: {error}") from error
         if a.shape != want[name]:
             raise KernelError(f"{kernel} returned {name} with shape {a.shape}; it should be {want[name]}")
-        if a.dtype.kind in "biu":
-            raise KernelError(f"{kernel} returned {name} with dtype {a.dtype}; it should be a float")
+        if a.dtype.kind in "biu" or a.dtype.itemsize > 8:
+            raise KernelError(f"{kernel} returned {name} with dtype {a.dtype}; it should be a float of at most 64 bits")
         if name in dtypes and a.dtype != dtypes[name]:
             raise KernelError(
                 f"{kernel} returned {name} with dtype {a.dtype}; it should be {dtypes[name]}, the dtype of its inputs"
