@@ -179,7 +179,11 @@ def decimal(value: Value, digits: int = 40) -> str:
     if value is sp.oo or value is -sp.oo:
         return "inf" if value is sp.oo else "-inf"
     for bits in (digits * 4 + 64, digits * 8 + 512, digits * 16 + 4096):
-        mid, rad = parts(enclose(value, bits))
+        x = enclose(value, bits)
+        mid, rad = parts(x)
+        if not mid and (x > 0 or x < 0):  # far below all printed numbers: exp(-1e9)
+            with precision(bits):
+                return str(x.str(digits, radius=False))
         if isinstance(rad, Fraction) and (mid - rad > 0 or mid + rad < 0):
             ends = {_significant(Fraction(e), digits) for e in (mid - rad, mid + rad)}
             if len(ends) == 1:
