@@ -19,6 +19,8 @@ from symattn.verify.observed import Observed
 
 EVALUATIONS = 150
 """Lists that are evaluated for pairs."""
+LONG = 20
+"""Statements of a list beyond which it counts as more than one, by its length."""
 DERIVED = 24
 """Other programs whose gradients are derived."""
 POISON = "poison"
@@ -57,13 +59,15 @@ class Search:
     budget: int = EVALUATIONS
     derived: int = DERIVED
     _smallest: dict[bool, Observed] = field(default_factory=dict)
+    _held: dict[tuple[tuple[Hypothesis, ...], bool], bool] = field(default_factory=dict)
 
     def run(self) -> list[Explanation]:
         """Everything that explains all cases; single faults before pairs."""
         forward = self._forward() if self.fails(False) else [()]
         if not any(o.part(True) for o in self.cases):
             return [Explanation(f) for f in forward if f]
-        return [e for f in forward for e in self._gradients(f)] or self._halves(forward)
+        followed = [e for f in forward for e in self._followed(f)]  # what takes no further fault is said first
+        return followed or [e for f in forward for e in self._gradients(f)] or self._halves(forward)
 
     def fails(self, gradient: bool) -> bool:
         """Whether any case has an output (a gradient) out of bounds."""
@@ -78,6 +82,12 @@ class Search:
 
     def holds(self, parts: tuple[Hypothesis, ...], gradient: bool) -> bool:
         """Whether one hypothesis, or several at once, explain every case."""
+        key = (parts, gradient)
+        if key not in self._held:
+            self._held[key] = self._holds(parts, gradient)
+        return self._held[key]
+
+    def _holds(self, parts: tuple[Hypothesis, ...], gradient: bool) -> bool:
         first, found = self.smallest(gradient), []
         for o in (first, *(o for o in self.ordered() if o is not first)):
             if not o.part(gradient):
@@ -125,7 +135,7 @@ class Search:
             if found is not None and composable(a):
                 scored.append((misses(tensors, found), h))
         ranked = [h for _, h in sorted(scored, key=lambda x: x[0])]
-        left = self.budget
+        left, cost = float(self.budget), max(1.0, len(o.situation.forward.statements) / LONG)
         for total in range(1, 2 * len(ranked) - 2):
             for k in range(max(0, total - len(ranked) + 1), (total + 1) // 2):
                 first, second = ranked[k], ranked[total - k]
@@ -133,19 +143,24 @@ class Search:
                     return
                 if first.fault is second.fault:
                     continue
-                left -= 1
+                left -= cost
                 if self.holds((first, second), False):
                     yield (first, second)
 
-    def _gradients(self, forward: tuple[Hypothesis, ...]) -> list[Explanation]:
-        """How the gradients follow, given what explains the outputs."""
-        bases: list[tuple[Hypothesis, ...]] = [forward, ()] if forward else [()]
-        for base in bases:
+    def _followed(self, forward: tuple[Hypothesis, ...]) -> list[Explanation]:
+        """Gradients that follow from what explains the outputs, or are right, as they are."""
+        for base in dict.fromkeys((forward, ())):
             if self.holds(base, True):
                 return [Explanation(forward, (), both=bool(base), split=not base)]
+        return []
+
+    def _gradients(self, forward: tuple[Hypothesis, ...]) -> list[Explanation]:
+        """How the gradients follow, given what explains the outputs."""
+        if followed := self._followed(forward):
+            return followed
         found: list[Explanation] = []
         o = self.smallest(True)
-        for base, faults in product(bases, self.rounds(True)):
+        for base, faults in product(dict.fromkeys((forward, ())), self.rounds(True)):
             found += [
                 Explanation(forward, (h,), both=bool(base))
                 for h in hypotheses(faults, o.situation)
@@ -161,11 +176,13 @@ class Search:
         return [
             Explanation(forward, (h,))
             for h in hypotheses(self.rounds(False)[0], o.situation)
-            if self._affordable(h.on(o.situation)) and self.holds((h,), True)
+            if self._affordable(h, h.on(o.situation)) and self.holds((h,), True)
         ]
 
-    def _affordable(self, a: Alternative) -> bool:
-        """Whether its gradient needs no derivation, or one is left."""
+    def _affordable(self, h: Hypothesis, a: Alternative) -> bool:
+        """Whether its gradient is known already, needs no derivation, or one is left."""
+        if ((h,), True) in self._held:
+            return True
         if a.values is not None or a.compute is not None or (a.definition is None and a.program is None):
             return True
         self.derived -= 1
