@@ -22,7 +22,7 @@ from symattn.errors import GrammarError, UnknownNameError
 
 Array = npt.NDArray[Any]
 
-_IDENTIFIER = re.compile(r"(?<![\\\w])(?P<name>[^\W\d]\w*)(?P<index>(?:\[\s*(?:-?\d+|:)(?:\s*,\s*(?:-?\d+|:))*\s*\])*)")
+_IDENTIFIER = re.compile(r"(?<![\\\w])(?P<name>[^\W\d](?:(?!ᵀ)\w)*)(?P<index>(?:\[\s*(?:-?\d+|:)(?:\s*,\s*(?:-?\d+|:))*\s*\])*)")
 _STAND_IN = "quantity"
 
 

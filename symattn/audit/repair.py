@@ -45,7 +45,7 @@ def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digit
     if not own or not any(m.finding.verdict.wrong for m in outcome.marks):
         return outcome
     error = own[0].finding.verdict.error
-    if len(own) == 1 and error is not None and error <= Fraction(3, 2):
+    if len(own) == 1 and error is not None and error < 1:
         return outcome  # a rounding
     numbers = [x for s in chain.sides if s.node is not None for x in signed(s.node)]
     if len(numbers) > MOST_NUMBERS or page.repairs <= 0:

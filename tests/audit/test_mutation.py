@@ -1,7 +1,7 @@
 """A right page with one digit changed: found at that number and nowhere else.
 
-The page states everything twice, which is what a reader needs too to say which of two numbers is the misprint: vectors are defined and
-written out, products are expanded, results are copied into the next formula.
+The page states everything twice, which is what a reader needs too to say which of two numbers is the misprint: vectors are
+defined and written out, products are expanded, results are copied into the next formula.
 """
 
 from __future__ import annotations
