@@ -26,7 +26,8 @@ BITS = (96, 256, 1024, 4096)
 _HYPERBOLIC = (sp.tanh, sp.sinh, sp.cosh)
 LARGEST = 4000
 """Operations in an expression up to which algebra is asked whether it is 0."""
-MOST_DIGITS = 5000
+MOST_DIGITS = 4000
+LOG10_2 = 0.30102999566
 
 _FUNCTIONS: dict[str, Any] = dict(NAMESPACE.functions)
 _CONSTANTS: dict[Any, Callable[[], Any]] = {sp.E: lambda: flint.arb(1).exp(), sp.pi: flint.arb.pi}
@@ -166,7 +167,7 @@ def decimal(value: Value, digits: int = 40) -> str:
     Raises
     ------
     LimitError
-        For more than 5000 digits.
+        For more than 4000 digits.
 
     >>> decimal(Fraction(1, 8)), decimal(sp.exp(-20), 5), decimal(-sp.sqrt(2), 6), decimal(Fraction(200, 3), 4)
     ('0.125', '2.0612e-9', '-1.41421', '66.67')
@@ -197,10 +198,10 @@ def decimal(value: Value, digits: int = 40) -> str:
 
 def _significant(x: Fraction, digits: int) -> tuple[int, int]:
     """``(n, k)`` with x about n * 10^k and n of that many digits, without trailing zeros."""
-    size = len(str(abs(x.numerator))) - len(str(x.denominator))
-    for k in (size - digits - 1, size - digits, size - digits + 1, size - digits + 2):
+    size = int((abs(x.numerator).bit_length() - x.denominator.bit_length()) * LOG10_2)  # text of large integers is slow
+    for k in range(size - digits - 2, size - digits + 4):
         n = round(x / Fraction(10) ** k)
-        if len(str(abs(n))) <= digits:
+        if abs(n) < 10**digits:
             break
     while n and n % 10 == 0:
         n, k = n // 10, k + 1
@@ -220,5 +221,8 @@ def _placed(n: int, k: int) -> str:
 
 def shown(value: Value, most: int = 60) -> str:
     """A value for a message, cut where it is long."""
-    text = str(value)
+    try:
+        text = str(value)
+    except ValueError:  # Python writes no integers of more than 4300 digits
+        return "a number of more than 4300 digits"
     return text if len(text) <= most else text[: most - 3] + "..."

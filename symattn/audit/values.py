@@ -250,8 +250,9 @@ class Values:
     def _named_ends(self, name: str) -> Array:
         place = place_of(name) or Place(name)
         if place.base in self.example.inputs and place.base not in self.let:
-            return _indexed(_pairs(self.example.inputs[place.base]), place.index)
-        found = self.ends(self.base(place))
+            found = _pairs(self.example.inputs[place.base])
+        else:
+            found = self.ends(self.base(place))
         if any(x is None for x in found.ravel().tolist()):
             raise InputValueError(f"nothing is known of {name} for all inputs that round to the printed ones")
         return _indexed(found, place.index)
@@ -268,7 +269,10 @@ class Values:
         p
             What is printed of it.
         """
-        found: Interval | None = self.ends(base)[place]
+        try:
+            found: Interval | None = self.ends(base)[place]
+        except SymattnError:  # nothing bounds it
+            return None
         low, high = p.interval()
         if found is None or found[0] > high or found[1] < low or not self.is_tensor(base):
             return found
@@ -279,7 +283,7 @@ def _pairs(g: Given) -> Array:
     out = np.empty(g.values.shape, dtype=object)
     for place in np.ndindex(out.shape):
         x, w = g.values[place], g.half_widths[place]
-        out[place] = (x - w, x + w)
+        out[place] = None if isinstance(x, float) or isinstance(w, float) else (x - w, x + w)
     return out
 
 

@@ -131,11 +131,30 @@ def test_a_page_of_which_nothing_is_read():
     assert (found.exit_code, found.to_dict()["verdict"]) == (3, "undecided")
 
 
-NUMBERS = st.one_of(st.sampled_from(["1", "-2", "0.5", "...", "2.", "1e400", "x", "1/0", "≈ 3"]), st.text(max_size=6))
+NUMBERS = st.one_of(
+    st.sampled_from(["1", "-2", "0.5", "...", "2.", "1e400", "x", "1/0", "≈ 3", "inf", "nan", "1e9999"]), st.text(max_size=6)
+)
 NESTED = st.recursive(NUMBERS, lambda x: st.lists(x, max_size=3), max_leaves=6)
 NAMES = st.one_of(
     st.sampled_from(
-        ["X", "Q", "K", "V", "W_Q", "scores", "weights", "output", "weights[0]", "dQ", "lse", "masked", "heads[1]", "d_k"]
+        [
+            "X",
+            "Q",
+            "K",
+            "V",
+            "W_Q",
+            "scores",
+            "weights",
+            "output",
+            "weights[0]",
+            "dQ",
+            "lse",
+            "masked",
+            "heads[1]",
+            "d_k",
+            "u",
+            "exp(u)",
+        ]
     ),
     st.text(max_size=8),
 )
@@ -148,9 +167,10 @@ def toml(value):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.dictionaries(NAMES, NESTED, max_size=4), st.dictionaries(NAMES, st.tuples(NAMES, NESTED), max_size=3))
-def test_any_file_gets_an_answer_or_a_clear_error(inputs, claims):
-    lines = ["[inputs]", *(f"{toml(n)} = {toml(v)}" for n, v in inputs.items()), "[claims]"]
+@given(st.dictionaries(NAMES, NESTED, max_size=4), st.dictionaries(NAMES, st.tuples(NAMES, NESTED), max_size=3), st.booleans())
+def test_any_file_gets_an_answer_or_a_clear_error(inputs, claims, half_width):
+    lines = ["[inputs]", *(f"{toml(n)} = {toml(v)}" for n, v in inputs.items())]
+    lines += ['half_width = "0.05"'] * half_width + ["[claims]"]
     lines += [f"{toml(n)} = {{of = {toml(of)}, printed = {toml(v)}}}" for n, (of, v) in claims.items()]
     try:
         audit(read("\n".join(lines))).to_dict()
