@@ -134,13 +134,15 @@ def without(gone: sp.Basic) -> Edit:
 
 
 def as_bound(c: sp.Basic) -> Bound | None:
-    """A condition that compares query and key index alone; None for any other.
+    """A condition that compares query and key index, up to an offset that depends on neither; None for any other.
+
+    The offset may hold a given length.
 
     >>> n, m = sp.symbols("n m", integer=True)
     >>> as_bound(sp.Le(J, I + m - n)), as_bound(sp.Lt(I - J, 3))
     (Bound(upper=True, offset=m - n), Bound(upper=False, offset=2))
     """
-    if not isinstance(c, (sp.Le, sp.Lt, sp.Ge, sp.Gt)) or any(reads(x) for x in c.args):
+    if not isinstance(c, (sp.Le, sp.Lt, sp.Ge, sp.Gt)):
         return None
     low, high = (c.lhs, c.rhs) if isinstance(c, (sp.Le, sp.Lt)) else (c.rhs, c.lhs)
     room = sp.expand(high - low - (1 if isinstance(c, (sp.Lt, sp.Gt)) else 0))  # room >= 0
