@@ -42,6 +42,7 @@ TOP = ("title", "source", "about", "inputs", "definition", "let", "claims", "exa
 OF_EXAMPLE = ("name", "about", "inputs", "definition", "let", "claims")
 OF_CLAIM = ("of", "printed", "from")
 GAPS = ("...", "…", "?", "\\ldots", "\\dots")
+MOST_BITS = 2000
 MAX_BYTES, MAX_NUMBERS, MAX_NAME, MAX_EXAMPLES = 2_000_000, 20_000, 200, 200
 
 
@@ -285,6 +286,10 @@ def _exact(text: Any) -> Fraction | float:
     except InputValueError:
         p = Printed(text)
         found = float("inf") * int(p.value) if p.kind == "infinity" else p.value
+    if isinstance(found, Fraction) and max(found.numerator.bit_length(), found.denominator.bit_length()) > MOST_BITS:
+        raise InputValueError(f"{_shown(text)} is larger or smaller than any number of a page (more than {MOST_BITS} bits)")
+    if found != found:
+        raise InputValueError("nan is no number that a page computes with")
     return found
 
 

@@ -36,6 +36,8 @@ FAR = Fraction(1, 10**5)
 """Relative error up to which a number is a matter of arithmetic and not of conventions."""
 MOST_NUMBERS = 4000
 MOST_TITLES = 3
+FAILURES = (SymattnError, ValueError, ArithmeticError)
+"""What a convention that makes no sense for a page may raise: other shapes, numbers beyond float64."""
 
 
 @dataclass(frozen=True)
@@ -183,13 +185,16 @@ def _titled(found: Sequence[tuple[Change, ...]]) -> str:
 def _relevant(example: Example, wrong: Sequence[Checked]) -> list[Change]:
     """The changes that move some wrong claim at all."""
     stated = _changed(example, ())
-    before = [_floats(stated, c.base) for c in wrong]
+    try:
+        before = [_floats(stated, c.base) for c in wrong]
+    except FAILURES:
+        return []
     rows = []
     for row in changes_for(example):
         try:
             sheet = _changed(example, (row,))
             after = [_floats(sheet, c.base) for c in wrong]
-        except (SymattnError, ValueError):
+        except FAILURES:
             continue
         if any(x.shape != y.shape or not np.allclose(x, y, rtol=SLACK, atol=SLACK) for x, y in zip(before, after, strict=True)):
             rows.append(row)
@@ -219,7 +224,7 @@ def _holding(example: Example, combined: Iterable[Change], wrong: Sequence[Check
     """The names of the wrong claims that hold under some changes: found in float64, confirmed exactly."""
     try:
         sheet = _changed(example, combined)
-    except (SymattnError, ValueError):
+    except FAILURES:
         return
     values: Values | None = None
     for c in wrong:
@@ -230,7 +235,7 @@ def _holding(example: Example, combined: Iterable[Change], wrong: Sequence[Check
             values = values or Values(replace(example, let={}), sheet)
             if _holds(fitted(values.part(c.base, c.index), c.claim), c.claim):
                 yield c.claim.name
-        except (SymattnError, ValueError, ZeroDivisionError):
+        except FAILURES:
             continue
 
 
@@ -259,7 +264,8 @@ def _floats(sheet: Sheet, base: str) -> Array:
         given = {n: np.asarray(x, dtype=float) for n, x in sheet.seeded(lean, inputs).items()}
         return floats.evaluate(lean, given, sizes=sheet.sizes_of(lean), dtype="float64")[letter]
 
-    return np.asarray(sheet.evaluate(base, {}, run), dtype=float)
+    with np.errstate(all="ignore"):
+        return np.asarray(sheet.evaluate(base, {}, run), dtype=float)
 
 
 def _part(x: Array, at: tuple[int | None, ...]) -> Array:
