@@ -24,7 +24,8 @@ Value: TypeAlias = Any
 
 BITS = (96, 256, 1024, 4096)
 _HYPERBOLIC = (sp.tanh, sp.sinh, sp.cosh)
-LARGEST = 4000
+MOST_TERMS = 3000
+LARGEST = 20_000
 """Operations in an expression up to which algebra is asked whether it is 0."""
 MOST_DIGITS = 4000
 LOG10_2 = 0.30102999566
@@ -132,22 +133,73 @@ def order(value: Value, point: Fraction | int) -> int:
 def vanishes(e: sp.Expr) -> bool:
     """Whether algebra shows that an expression is 0: as a sum of exponentials, the coefficients of which are 0.
 
+    Fractions with one denominator are put together first; those that are a constant (a row of weights sums to 1) drop out, so
+    that denominators are multiplied only where they have to be, and only while the product stays small.
+
     >>> vanishes(sp.exp(1) * sp.exp(2) - sp.exp(3)), vanishes(sp.exp(1) - 3)
     (True, False)
     """
     if sp.count_ops(e) > LARGEST:
         return False
     e = e.replace(lambda x: isinstance(x, _HYPERBOLIC), lambda x: x.rewrite(sp.exp))
-    above = sp.expand(sp.together(e).as_numer_denom()[0], power_exp=False, log=False)
+    above: dict[Any, list[Any]] = {}
+    for term in sp.Add.make_args(e):
+        n, d = _split(term)
+        above.setdefault(d, []).append(n)
+    constant, rest = sp.S.Zero, []
+    for d, numerators in above.items():
+        n = sp.Add(*numerators)
+        c = _ratio(n, d)
+        if c is None:
+            rest.append(n / d)
+        else:
+            constant += c
+    if not rest:
+        return _zero(constant)
+    n = sp.together(sp.Add(constant, *rest)).as_numer_denom()[0]
+    return _terms(n) <= MOST_TERMS and all(map(_zero, _by_exponent(n).values()))
+
+
+def _split(term: Any) -> tuple[Any, Any]:
+    """Numerator and denominator, sums only in the latter: SymPy's own would move exponentials there."""
+    below = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.Pow) and f.exp.is_Integer and f.exp < 0 and f.base.is_Add]
+    above = [f for f in sp.Mul.make_args(term) if f not in below]
+    return sp.Mul(*above), sp.Mul(*(f.base**-f.exp for f in below))
+
+
+def _ratio(n: Any, d: Any) -> Any | None:
+    """The constant that a fraction of two sums of exponentials is; None where it is none, or this is not seen."""
+    if _terms(n) * _terms(d) > MOST_TERMS:
+        return None
+    below, above = _by_exponent(d), _by_exponent(n)
+    e, coefficient = next(iter(below.items()))
+    c = above.get(e, sp.S.Zero) / coefficient
+    return c if all(_zero(above.get(x, 0) - c * below.get(x, 0)) for x in above.keys() | below.keys()) else None
+
+
+def _by_exponent(e: Any) -> dict[Any, Any]:
+    """A sum of exponentials as exponent -> coefficient."""
     found: dict[Any, list[Any]] = {}
-    for term in sp.Add.make_args(above):
+    for term in sp.Add.make_args(sp.expand(e, power_exp=False, log=False)):
         exponents = [f.exp for f in sp.Mul.make_args(term) if isinstance(f, sp.exp)]
         rest = [f for f in sp.Mul.make_args(term) if not isinstance(f, sp.exp)]
         found.setdefault(sp.expand(sp.radsimp(sp.Add(*exponents))), []).append(sp.Mul(*rest))
-    return all(_zero(sp.Add(*parts)) for parts in found.values())
+    return {x: sp.Add(*coefficients) for x, coefficients in found.items()}
 
 
-def _zero(e: sp.Expr) -> bool:
+def _terms(e: Any) -> int:
+    """How many terms an expression has at most when it is expanded."""
+    if isinstance(e, sp.Add):
+        return sum(map(_terms, e.args))
+    if isinstance(e, sp.Mul):
+        return min(math.prod(map(_terms, e.args)), 10**9)
+    if isinstance(e, sp.Pow) and e.exp.is_Integer and e.exp > 0:
+        return min(_terms(e.base) ** min(int(e.exp), 40), 10**9)
+    return 1
+
+
+def _zero(e: Any) -> bool:
+    e = sp.sympify(e)
     return e == 0 or 0 in (sp.expand(sp.radsimp(sp.expand(e))), sp.expand(sp.radsimp(sp.sqrtdenest(e))))
 
 

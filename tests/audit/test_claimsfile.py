@@ -76,6 +76,8 @@ scores = ["0", "3"]
         ('[["1", "0"]]', "[[true, false]]", FileFormatError, "inputs.Q[0][0]: got True"),
         ('[["1", "0"]]', "[]", InputValueError, "inputs.Q: an empty list"),
         ('["1", "0."]', '["1", "1.2.3"]', InputValueError, "claims.scores[1]: '1.2.3' is no printed number"),
+        ('[["1", "0"]]', '[["1", "1e9999"]]', InputValueError, "larger or smaller than any number of a page"),
+        ('[["1", "0"]]', '[["1", "nan"]]', InputValueError, "nan is no number"),
         ("printed = ", "shown = ", FileFormatError, "claims.rest.shown: unknown key"),
         ('printed = ["0.7", "..."], ', "", FileFormatError, "claims.rest: lacks `printed`"),
         ('from = "scores"', 'from = "score"', FileFormatError, "no claim 'score' comes before it. Did you mean 'scores'?"),

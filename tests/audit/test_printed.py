@@ -140,6 +140,15 @@ def test_equality_that_no_digits_show():
     assert verdict("1", total).status == "exact"
 
 
+def test_rows_that_sum_to_one_under_many_denominators():
+    """Multiplied out, twelve denominators of eight exponentials each would have 8^12 terms."""
+    rows = [[sp.sqrt(3) * sp.Rational(i * j - 5, 7 + i) for j in range(8)] for i in range(12)]
+    exponentials = [[sp.exp(x) for x in row] for row in rows]
+    total = sp.Add(*[e / sp.Add(*row) for row in exponentials for e in row])
+    assert order(total, 12) == 0
+    assert order(total - exponentials[0][0] / sp.Add(*exponentials[0]), 12) == -1
+
+
 def test_what_neither_digits_nor_algebra_settle():
     hyperbolic = sp.tanh(sp.Rational(1, 3)) * (1 + sp.exp(-sp.Rational(2, 3))) - (1 - sp.exp(-sp.Rational(2, 3)))
     assert order(hyperbolic, 0) == 0
