@@ -43,11 +43,18 @@ def _aligned(word: str) -> Rewrite:
         if d.causal not in (None, word) and measured:
             yield from s.changed("windows and distances too", causal=word)
         offset = sp.Integer(0) if word == "top-left" else s.size("m") - s.size("n")
+        labels = ["by all keys and not by the given length"] if d.causal == word else []
+        labels += ["the mask alone"] if measured else []
         for c, own in causal_bounds(s):
             if sp.expand(own - offset) != 0:
-                yield Alternative("the mask alone" if measured else "", edit=with_part(c, sp.Le(J, I + offset)))
+                yield Alternative(", ".join(labels), edit=with_part(c, sp.Le(J, I + offset)))
 
     return rewrite
+
+
+def _bound(wrong: str) -> Callable[[Situation], tuple[str, str] | None]:
+    """The formulas of an alignment, what is right as the definition has it."""
+    return lambda s: (wrong, own) if (own := s.definition.conventions().get("causal", "").partition(": ")[2]) else None
 
 
 def _last_key(last: Callable[[sp.Expr], sp.Expr]) -> Rewrite:
@@ -231,11 +238,12 @@ ROWS = (
     Fault(
         "F13", "causal mask aligned top-left", "convention", "j <= i", "j <= i + m - n", _aligned("top-left"),
         threads=("flash-attention#436", "onnxruntime#28904", "onnx#8054"), look=_DIAGONAL, shows="n != m", blind="n = m",
-        convention="causal",
+        convention="causal", spelled=_bound("j <= i"),
     ),
     Fault(
         "F17", "causal mask aligned bottom-right", "convention", "j <= i + m - n", "j <= i", _aligned("bottom-right"),
         threads=("flash-attention#282", "mlx#2835"), look=_DIAGONAL, shows="n != m", blind="n = m", convention="causal",
+        spelled=_bound("j <= i + m - n"),
     ),
     Fault(
         "F14", "strict causal mask: a query does not see its own position", "convention", "j < i + offset", "j <= i + offset",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from symattn.arithmetic import get
 from symattn.definition import Definition
 from symattn.verify.diagnosis.search import Search
 from symattn.verify.faults.catalogue import CATALOGUE
+from symattn.verify.faults.fault import Situation
 from symattn.verify.inputs import Shape, fields_for
 from symattn.verify.judge import run_case
 from symattn.verify.kernels.registry import resolve
@@ -59,3 +61,12 @@ def test_a_correct_kernel_passes(fields):
     right = {"causal": lambda i, j, o, w: j <= i + o, "window": lambda i, j, o, w: (i + o - j < 2) & (j <= i + o)}
     ref = Reference(d, fields_for(d, Shape.parse("2,2,2,4,7,3"), "float32", 0))
     assert run_case(resolve(kernel(right[next(iter(fields))])), ref, "shape", backward=False).verdict == "pass"
+
+
+def test_an_alignment_says_its_formula_and_that_it_ignores_the_length():
+    d = Definition(**CAUSAL)
+    s = Situation(Reference(d, fields_for(d, Shape.parse("2,2,2,4,7,3"), "float32", 0)), get("flash-fp32"))
+    assert [a.label for a in CATALOGUE["F17"].alternatives(s)] == ["by all keys and not by the given length"]
+    assert [a.label for a in CATALOGUE["F13"].alternatives(s)] == [""]
+    assert CATALOGUE["F17"].formulas(s) == ("j <= i + m - n", "j <= i + len - n")
+    assert CATALOGUE["F13"].formulas(s) == ("j <= i", "j <= i + len - n")
