@@ -10,7 +10,7 @@ from symattn.audit.evaluate import Budget
 from symattn.audit.findings import Audit, Finding, Unread
 from symattn.audit.language_nodes import Node
 from symattn.audit.links import Run
-from symattn.audit.outcome import Mark, Outcome, said_of
+from symattn.audit.outcome import Mark, Outcome, cut, said_of
 from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import texts_of
 from symattn.audit.repair import repaired
@@ -121,7 +121,7 @@ class _State:
         except SymattnError as error:
             self._open(statement.start, statement.end, str(error))
             return
-        self._keep(outcome)
+        self._keep(outcome, statement)
 
     def _checked(self, chain: Chain) -> Outcome:
         """A chain as it reads best: a number of two digits is an earlier result only where the chain is right with it alone."""
@@ -131,11 +131,12 @@ class _State:
         looser = Run(self.article, replace(self.page, fewest_digits=2), chain, self.digits).outcome()
         return looser if all(m.finding.verdict.correct for m in looser.marks) else outcome
 
-    def _keep(self, outcome: Outcome) -> None:
+    def _keep(self, outcome: Outcome, chain: Chain) -> None:
         self.marks += outcome.marks
         self.holds += outcome.holds
+        shown = {(s.start, s.end): said_of(self.article, s) for s in chain.sides}
         for start, end, reason in outcome.open:
-            self._open(start, end, reason)
+            self._open(start, end, reason, shown.get((start, end), ""))
         if outcome.entry is not None:
             for target in outcome.targets:
                 self.page.define(target, outcome.entry, outcome.literal)
@@ -147,9 +148,8 @@ class _State:
         if scalars:
             self.page.scalars.append(scalars[-1])
 
-    def _open(self, start: int, end: int, reason: str) -> None:
-        text = " ".join(self.article.source[start:end].split())
-        shown = text if len(text) <= 80 else text[:79] + "…"
+    def _open(self, start: int, end: int, reason: str, text: str = "") -> None:
+        shown = text or cut(" ".join(self.article.source[start:end].split()))
         self.unread.append(Unread(shown, reason, str(self.article.line(start))))
 
     def finished(self, title: str) -> ReadArticle:
@@ -174,11 +174,11 @@ def _names(mark: Mark) -> tuple[str, ...]:
 
 
 def _carried(mark: Mark, known: dict[str, Finding]) -> str:
-    """The earlier number that an error comes from: the first wrong one, else the first that is not exact."""
+    """The earlier number that an error comes from: the first wrong one, else the first that is not right, else not exact."""
     f = mark.finding
     if not f.carries:
         return ""
     origin = [known[n] for n in _names(mark) if n in known and n != f.name]
-    wrong = [o for o in origin if o.verdict.wrong]
-    first = next(iter(wrong or [o for o in origin if o.verdict.error]), None)
+    ranks = (lambda o: o.verdict.wrong, lambda o: not o.verdict.correct, lambda o: bool(o.verdict.error))
+    first = next((o for rank in ranks for o in origin if rank(o)), None)
     return "" if first is None else first.carried or first.name

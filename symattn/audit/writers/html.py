@@ -102,11 +102,16 @@ def _claims(audit: Audit, digits: int) -> str:
     """The claims of a claims file: the printed numbers, the right ones below those that are not."""
     rows = []
     for group in words.groups(audit.findings):
-        cells = " ".join(_cell(f, digits) for f in group.findings)
+        cells = " ".join(_row_break(f, k) + _cell(f, digits) for k, f in enumerate(group.findings))
         rows.append(
             f"<div class='equation {_worst(list(group.findings))}'><div class=claim>{_text(group.claim)}</div>{cells}</div>"
         )
     return f"<section><h2>Claims</h2>{''.join(rows)}</section>" if rows else ""
+
+
+def _row_break(f: Finding, k: int) -> str:
+    """What begins a new line before the first number of a row."""
+    return "<span class=break></span>" if k and f.name.endswith(",0]") else ""
 
 
 def _cell(f: Finding, digits: int) -> str:
