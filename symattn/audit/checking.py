@@ -70,6 +70,7 @@ def _full(example: str, name: str) -> str:
 
 def _check(claim: Claim, values: Values, done: list[Checked], digits: int, example: str) -> Checked:
     base, index = values.resolve(claim.of, claim.name)
+    index = _of_only_row(index, values.whole(base, {}).shape, claim.printed.shape)
     exact = fitted(values.part(base, index), claim)
     places = _places(values, base, index, claim)
     chain = _chain(claim, values, base, index, done)
@@ -140,6 +141,15 @@ def _places(values: Values, base: str, index: tuple[int | None, ...], claim: Cla
     for place in np.ndindex(whole.shape):
         every[place] = place
     return fitted(_part(every, index), claim)
+
+
+def _of_only_row(index: tuple[int | None, ...], shape: tuple[int, ...], printed: tuple[int, ...]) -> tuple[int | None, ...]:
+    """Indices of a quantity; where it has one row only and a page counts in that row, the row is put before them."""
+    if not index or len(shape) <= len(index) or shape[0] != 1:
+        return index
+    fits = all(k is None or -n <= k < n for k, n in zip(index, shape, strict=False))
+    rest = [n for k, n in zip(index, shape, strict=False) if k is None] + list(shape[len(index) :])
+    return index if fits and [n for n in rest if n != 1] == [n for n in printed if n != 1] else (0, *index)
 
 
 def _name(claim: Claim, place: tuple[int, ...]) -> str:

@@ -155,25 +155,36 @@ def search(example: Example, done: Sequence[Checked]) -> tuple[Alternative, ...]
         Its claims, checked as stated.
     """
     judged = [c for c in done if c.of_program and not c.base.startswith("d")]  # gradients follow where the forward pass does
-    wrong = [c for c in judged if any(_own_error(f) for f in c.findings)]
+    groups = _groups(judged)
+    wrong = [g for g in groups if any(_own_error(f) for c in g for f in c.findings)]
     if not wrong or sum(c.claim.printed.size for c in judged) > MOST_NUMBERS:
         return ()
-    open_ = [c for c in judged if c not in wrong and not _explained(c)]
-    found: dict[tuple[str, ...], list[tuple[Change, ...]]] = {}
-    for combined in _combinations(_relevant(example, wrong)):
+    open_ = [g for g in groups if g not in wrong and not all(map(_explained, g))]
+    found: dict[tuple[int, ...], list[tuple[Change, ...]]] = {}
+    for combined in _combinations(_relevant(example, [c for g in wrong for c in g])):
         if len(combined) > 1 and any(len(held) == len(wrong) for held in found):
             break
         held = tuple(_holding(example, combined, wrong))
         if held and (held not in found or len(combined) == len(found[held][0])):
             found.setdefault(held, []).append(combined)
-    seen: set[str] = set()
+    seen: set[int] = set()
     out = []
     for held in sorted(found, key=lambda held: -len(held)):
         if not set(held) <= seen:
             seen |= set(held)
-            numbers = sum(len(c.findings) for c in wrong if c.claim.name in held)
-            out.append(Alternative(_titled(found[held]), held, numbers, len(held) == len(wrong) and not open_))
+            claims = [c for k in held for c in wrong[k]]
+            numbers = sum(len(c.findings) for c in claims)
+            names = tuple(c.prefix + c.claim.name for c in claims)
+            out.append(Alternative(_titled(found[held]), names, numbers, len(held) == len(wrong) and not open_))
     return tuple(out)
+
+
+def _groups(judged: Sequence[Checked]) -> list[list[Checked]]:
+    """Claims that stand or fall together: rows and elements of one quantity; every claim of a whole quantity by itself."""
+    parts: dict[str, list[Checked]] = {}
+    for c in judged:
+        parts.setdefault(c.base if c.index else f"={c.claim.name}", []).append(c)
+    return list(parts.values())
 
 
 def _titled(found: Sequence[tuple[Change, ...]]) -> str:
@@ -185,15 +196,16 @@ def _titled(found: Sequence[tuple[Change, ...]]) -> str:
 def _relevant(example: Example, wrong: Sequence[Checked]) -> list[Change]:
     """The changes that move some wrong claim at all."""
     stated = _changed(example, ())
+    bases = tuple(dict.fromkeys(c.base for c in wrong))
     try:
-        before = [_floats(stated, c.base) for c in wrong]
+        before = [_floats(stated, b) for b in bases]
     except FAILURES:
         return []
     rows = []
     for row in changes_for(example):
         try:
             sheet = _changed(example, (row,))
-            after = [_floats(sheet, c.base) for c in wrong]
+            after = [_floats(sheet, b) for b in bases]
         except FAILURES:
             continue
         if any(x.shape != y.shape or not np.allclose(x, y, rtol=SLACK, atol=SLACK) for x, y in zip(before, after, strict=True)):
@@ -220,21 +232,20 @@ def _combinations(rows: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
             yield pair
 
 
-def _holding(example: Example, combined: Iterable[Change], wrong: Sequence[Checked]) -> Iterator[str]:
-    """The names of the wrong claims that hold under some changes: found in float64, confirmed exactly."""
+def _holding(example: Example, combined: Iterable[Change], wrong: Sequence[Sequence[Checked]]) -> Iterator[int]:
+    """Which groups of claims hold under some changes: found in float64, confirmed exactly."""
     try:
         sheet = _changed(example, combined)
     except FAILURES:
         return
-    values: Values | None = None
-    for c in wrong:
+    values = Values(replace(example, let={}), sheet)
+    for k, group in enumerate(wrong):
         try:
-            near = fitted(_part(_floats(sheet, c.base), c.index), c.claim)
-            if not _fits(near, c.claim):
+            near = {c.base: _floats(sheet, c.base) for c in group[:1]}
+            if not all(_fits(fitted(_part(near[c.base], c.index), c.claim), c.claim) for c in group):
                 continue
-            values = values or Values(replace(example, let={}), sheet)
-            if _holds(fitted(values.part(c.base, c.index), c.claim), c.claim):
-                yield c.claim.name
+            if all(_holds(fitted(values.part(c.base, c.index), c.claim), c.claim) for c in group):
+                yield k
         except FAILURES:
             continue
 

@@ -145,7 +145,7 @@ class Alternative:
 
     def __str__(self) -> str:
         whole = "" if self.everything else "; other numbers stay wrong"
-        which = ", ".join(self.claims)
+        which = ", ".join(self.claims[:4]) + (f" and {len(self.claims) - 4} more" if len(self.claims) > 4 else "")
         return f"all {self.numbers} numbers of {which} follow with {self.title}, which the page does not state{whole}"
 
 

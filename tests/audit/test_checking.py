@@ -148,7 +148,7 @@ gram = {of = "B B^T", printed = [["1", "2"], ["2", "5"]]}
         ('wights = ["1", "0"]', "there is no quantity 'wights' here. Did you mean 'weights'?"),
         ('output = ["1"]', "the inputs do not determine it: value is not given"),
         ('weights = ["1", "0", "0"]', "the shape (1, 2), and (3,) is printed"),
-        ('"weights[3]" = "1"', "index 3 on axis 0"),
+        ('"weights[3]" = "1"', "index 3 on axis 1"),
         ('"weights[0,0,0]" = "1"', "3 indices"),
         ('x = {of = "softmax(", printed = "1"}', "is no expression"),
         ('x = {of = "softmax(u)", printed = "1"}', "there is no quantity 'u' here. Known: 'K'"),
@@ -164,6 +164,22 @@ def test_what_cannot_be_judged_is_listed_with_its_reason(claim, reason):
     (unread,) = found.unread
     assert reason in unread.reason
     assert "claims." in unread.place
+
+
+def test_elements_of_the_only_row_are_counted_in_it():
+    text = '[inputs]\nQ = [["1", "0"]]\nK = [["1", "0"], ["0", "1"]]\n[definition]\nscale = "1"\n[claims]\n'
+    text += '"scores[1]" = "0"\n"weights[0]" = "0.731"\n"weights[1]" = "0.269"\n"scores[0]" = ["1", "0"]\n"scores[0,1]" = "0"'
+    found = audit(parse(text.encode(), "test"))
+    assert found.unread == ()
+    assert [f.name for f in found.findings] == [
+        "scores[1]",
+        "weights[0]",
+        "weights[1]",
+        "scores[0,0]",
+        "scores[0,1]",
+        "scores[0,1]",
+    ]
+    assert all(f.verdict.correct for f in found.findings)
 
 
 def test_carried_numbers_are_no_errors_of_their_own():

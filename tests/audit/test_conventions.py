@@ -103,3 +103,19 @@ def test_ten_weights_with_a_factor_that_the_page_does_not_state():
     text = f'[inputs]\nscores = {[str(int(x)) for x in scores]}\nd_k = "3"\n[claims]\nweights = {shown}'
     (alternative,) = audit(parse(text.encode(), "test")).alternatives
     assert (alternative.title, alternative.numbers, alternative.everything) == ("a scale of 1/4", 10, True)
+
+
+def test_elements_of_a_quantity_stand_or_fall_together():
+    """One wrong number out of nine is a misprint, whatever convention would give it by chance."""
+    weights = softmax(S / 2)
+    shown = {f"weights[{i},{j}]": f"{weights[i, j]:.5f}" for i in range(3) for j in range(3)}
+    rows = lambda x: [[str(v) for v in r] for r in x]
+    head = f"[inputs]\nQ = {rows(Q)}\nK = {rows(K)}\n[claims]\n"
+    chance = {**shown, "weights[1,0]": f"{softmax(S)[1, 0]:.5f}"}
+    assert audit(parse((head + "\n".join(f'"{n}" = "{p}"' for n, p in chance.items())).encode(), "test")).alternatives == ()
+    other = {f"weights[{i},{j}]": f"{softmax(S)[i, j]:.5f}" for i in range(3) for j in range(3)}
+    (found,) = audit(parse((head + "\n".join(f'"{n}" = "{p}"' for n, p in other.items())).encode(), "test")).alternatives
+    assert (found.title, found.numbers, found.everything) == ("no scale", 9, True)
+    assert str(found).startswith(
+        "all 9 numbers of weights[0,0], weights[0,1], weights[0,2], weights[1,0] and 5 more follow with no scale"
+    )
