@@ -18,10 +18,11 @@ from symattn.audit.findings import Finding, Unread
 from symattn.audit.printed import ROUNDED, Printed, Verdict, verdict
 from symattn.audit.ranges import Box
 from symattn.audit.values import Values, target
-from symattn.errors import ShapeError, SymattnError
+from symattn.errors import InputValueError, ShapeError, SymattnError, UnknownNameError
 
 Array = npt.NDArray[Any]
 MOST_VERSIONS = 8
+OWN_NAME = 'Where a page has a name of its own, say what is printed: {of = "softmax(x)", printed = ...}.'
 
 
 @dataclass(eq=False)
@@ -60,7 +61,9 @@ def check(example: Example, *, digits: int = 40) -> tuple[list[Checked], list[Un
         try:
             done.append(_check(claim, values, done, digits, example.name))
         except SymattnError as why:
-            unread.append(Unread(_full(example.name, claim.name), str(why), f"claims.{claim.name}"))
+            own = isinstance(why, UnknownNameError) and claim.of == claim.name
+            reason = f"{why} {OWN_NAME}" if own else str(why)
+            unread.append(Unread(_full(example.name, claim.name), reason, f"claims.{claim.name}"))
     return done, unread
 
 
@@ -70,6 +73,8 @@ def _full(example: str, name: str) -> str:
 
 def _check(claim: Claim, values: Values, done: list[Checked], digits: int, example: str) -> Checked:
     base, index = values.resolve(claim.of, claim.name)
+    if claim.of == claim.name and not values.is_tensor(base) and not values.is_expression(base):
+        raise InputValueError(f"{base} is an input. {OWN_NAME}")
     index = _of_only_row(index, values.whole(base, {}).shape, claim.printed.shape)
     exact = fitted(values.part(base, index), claim)
     places = _places(values, base, index, claim)

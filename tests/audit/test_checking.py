@@ -146,6 +146,7 @@ gram = {of = "B B^T", printed = [["1", "2"], ["2", "5"]]}
     ("claim", "reason"),
     [
         ('wights = ["1", "0"]', "there is no quantity 'wights' here. Did you mean 'weights'?"),
+        ('d_k = "4"', "d_k is an input. Where a page has a name of its own, say what is printed"),
         ('output = ["1"]', "the inputs do not determine it: value is not given"),
         ('weights = ["1", "0", "0"]', "the shape (1, 2), and (3,) is printed"),
         ('"weights[3]" = "1"', "index 3 on axis 1"),
