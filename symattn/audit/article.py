@@ -36,6 +36,11 @@ _BLANKED = (
 _COMMENT = re.compile(r"(?<!\\)%[^\n]*")
 _RELATION = re.compile(r"=|≈|≃|≅|↦|⟼|\\approx|\\mapsto|\\simeq|:\s*\[|->|→|\b(?:is|are|equals)\s*\[|≔|:\s*-?\d")
 _SENTENCE = re.compile(r"[.!?](?=\s|$)|;(?=\s)|[“”\"«»]|\s[—–-]\s(?=[A-Za-z]{2})|—")
+_WAITING = re.compile(r"[=:≈]\s*\Z")
+_MATRIX = re.compile(r"\s*\[")
+_GOES_ON = re.compile(r"\n[ \t]*(?:=(?!=)|≈|\\approx|[+×·/](?=\s))")
+"""A line that begins with a relation or an operator goes on with the one before it."""
+_EMPHASIS = re.compile(r"(?<![\w)\]*])\*\*(?=[^\s*])([^*\n]{1,200})(?<=\S)\*\*(?![\w(\[*])")
 _MARKER = re.compile(r"\s*(?:>\s*)*(?:[-*+•]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)?")
 
 
@@ -82,6 +87,7 @@ def article(source: str) -> Article:
     text = source
     for pattern in _BLANKED:
         text = pattern.sub(_blank, text)
+    text = _EMPHASIS.sub(r"  \1  ", text)
     if "\\documentclass" in text or "\\begin{document}" in text:
         text = _COMMENT.sub(_blank, text)
     starts = (0, *(m.end() for m in re.finditer("\n", source)))
@@ -203,7 +209,7 @@ def _logical_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
         line = text[at:stop]
         depth = max(0, depth + line.count("[") - line.count("]"))
         count += 1
-        waits = bool(re.search(r"[=:≈]\s*$", line)) and text[stop:end].lstrip()[:1] == "["
+        waits = bool(_WAITING.search(line) and _MATRIX.match(text, stop, end)) or bool(_GOES_ON.match(text, stop, end))
         blank = not line.strip()
         if blank or count >= MOST_LINES or (depth == 0 and not waits):
             yield low, stop

@@ -27,6 +27,8 @@ from symattn.errors import SymattnError
 MOST_NUMBERS = 80
 """Numbers of a chain up to which a misprint is looked for."""
 MOST_CHANGES = 2500
+BROKEN = ("a division", "a square root", "a logarithm")
+"""How it is said that a formula has no value though its names have one."""
 
 
 def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digits: int) -> Outcome:
@@ -42,9 +44,10 @@ def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digit
         Significant digits of exact values.
     """
     own = [m for m in outcome.marks if not m.finding.verdict.correct and not _from_elsewhere(m)]
-    if not own or not any(m.finding.verdict.wrong for m in outcome.marks):
+    broken = any(reason.startswith(BROKEN) for _, _, reason in outcome.open)
+    if not broken and (not own or not any(m.finding.verdict.wrong for m in outcome.marks)):
         return outcome
-    error = own[0].finding.verdict.error
+    error = own[0].finding.verdict.error if own else None
     if len(own) == 1 and error is not None and error < 1:
         return outcome  # a rounding
     numbers = [x for s in chain.sides if s.node is not None for x in signed(s.node)]
@@ -55,6 +58,8 @@ def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digit
         return _settled(article, page, chain, own[0], numbers, digits) or outcome
     inner = [x for s in chain.sides if s.node is not None and not is_literal(s.node) for x in signed(s.node)]
     found = list(_single_changes(article, page, chain, inner, digits))
+    if broken:
+        found = [f for f in found if not any(reason.startswith(BROKEN) for _, _, reason in f[2].open)]
     if len(found) > 1:  # the change that turns a vector into one that the page gave
         known = [_known_vectors(page, with_number(chain, x.node.start, text)) for x, text, _ in found]
         found = [f for f, n in zip(found, known, strict=True) if n == max(known)]

@@ -161,6 +161,8 @@ class Reading:
         if index and name_key(text) in found:
             value = self._of(found[name_key(text)], f"`{text}`")
             return look_up({name_key(text): value}, text, index)
+        if not index and name_key(text) == "dk" and "K" in found:
+            return Fraction(arrays.shape(found["K"].printed)[-1]) if arrays.shape(found["K"].printed) else None
         return None if index else self._gathered(text, found)
 
     def _gathered(self, text: str, found: dict[str, Entry]) -> Value | None:
