@@ -357,3 +357,12 @@ def test_what_was_saved_is_no_report_to_replay(run, tmp_path):
     assert found.exit_code != 0
     said = str(found.exception) + found.output
     assert "holds tensors, as --save writes them" in said and "--inputs" in said
+
+
+def test_verbose_shows_every_input_that_passes_and_goes_with_a_replay(run):
+    words = ("numpy:flash", "--only", "normal,decode", "--no-guard")
+    brief, whole = run(*words), run(*words, "--verbose")
+    assert "normal  pass" in brief.stdout and "  tensor  verdict" not in brief.stdout
+    assert whole.stdout.count("  tensor  verdict") == 2 and "--verbose" not in whole.stdout.splitlines()[-1]
+    run(*words, "--format", "json", "-o", "brief.json")
+    assert run("--replay", "brief.json", "--verbose").stdout.count("  tensor  verdict") == 2
