@@ -45,7 +45,18 @@ def audit(page: ClaimsFile, *, digits: int = 40) -> Audit:
         unread += open_
         remarks += structure.remarks(example, done)
         alternatives += conventions.search(example, done)
-        notes += [f"nothing reads the input {name!r}. {nearest(name, KNOWN)}" for name in unused(example)]
+        notes += _unread_inputs(unused(example))
     return Audit(
         page.title, tuple(findings), tuple(unread), tuple(remarks), tuple(alternatives), page.source, tuple(notes), asked=True
+    )
+
+
+def _unread_inputs(names: list[str]) -> list[str]:
+    """Notes on inputs that nothing reads: those that look misspelt with what they may be, the rest in one line."""
+    meant = {name: nearest(name, KNOWN) for name in names}
+    misspelt = [name for name in names if meant[name].startswith("Did")]
+    rest = [name for name in names if name not in misspelt]
+    shown = ", ".join(rest[:8]) + (f" and {len(rest) - 8} more" if len(rest) > 8 else "")
+    return [f"nothing reads the input {name!r}. {meant[name]}" for name in misspelt] + (
+        [f"nothing reads {shown}"] if rest else []
     )

@@ -11,11 +11,11 @@ from symattn.fields import BY_LETTER, INPUT_FIELDS, field_of
 
 QUANTITIES: dict[str, tuple[str, ...]] = {
     "X": ("x", "embeddings", "inputs", "tokens"),
-    "Q": ("q", "query", "queries"),
-    "K": ("k", "key", "keys"),
-    "V": ("v", "value", "values"),
-    "R": ("scores", "rawscores", "attentionscores", "dotproducts", "qk", "qkt", "r"),
-    "S": ("scaled", "scaledscores", "s"),
+    "Q": ("q", "query", "queries", "queryvector", "queryvectors"),
+    "K": ("k", "key", "keys", "keyvectors"),
+    "V": ("v", "value", "values", "valuevectors"),
+    "R": ("scores", "rawscores", "attentionscores", "rawattentionscores", "dotproducts", "qk", "qkt", "r"),
+    "S": ("scaled", "scaledscores", "scaledattentionscores", "s"),
     "A": ("capped", "cappedscores"),
     "Z": ("logits", "masked", "maskedscores", "biased", "z"),
     "P": ("weights", "softmax", "attentionweights", "attention", "probabilities", "probs", "alpha", "p"),
