@@ -2,6 +2,7 @@
 
 import itertools
 from fractions import Fraction
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -12,6 +13,9 @@ from symattn.audit.page import audit
 from symattn.audit.printed import UNDECIDED, WITHIN, WRONG
 from symattn.audit.ranges import Box
 from symattn.audit.sheet import Sheet
+
+
+DATA = Path(__file__).parent / "data"
 
 
 def page(text):
@@ -128,3 +132,13 @@ weights = ["0.416", "0.600"]
     assert found["weights[1]"].chained.status == "rounded" or found["weights[1]"].follows == "rounding"
     assert not found["weights[0]"].carried
     assert UNDECIDED not in {f.verdict.status for f in found.values()}
+
+
+def test_numbers_that_a_page_computed_with_more_digits_of_its_inputs_than_it_prints():
+    """example-05 prints W_O to eight decimals: taken as exact, six numbers of its second print are wrong; as rounded, none is."""
+    text = (DATA / "example-05.toml").read_text(encoding="utf-8")
+    head, both = text.split('name = "both"')
+    rounded = head + 'name = "both"' + both.replace("[example.inputs]", '[example.inputs]\nhalf_width = {W_O = "5e-9"}', 1)
+    found = {f.name: f.verdict.status for f in audit(page(rounded)).findings if "Z_text" in f.name}
+    assert list(found.values()).count(WITHIN) == 6
+    assert set(found.values()) == {WITHIN, "rounded"}
