@@ -14,7 +14,6 @@ from symattn.audit.printed import UNDECIDED, WITHIN, WRONG
 from symattn.audit.ranges import Box
 from symattn.audit.sheet import Sheet
 
-
 DATA = Path(__file__).parent / "data"
 
 
