@@ -33,6 +33,7 @@ _BLANKED = (
     re.compile(r"\b(?:https?|ftp)://\S+"),
     re.compile(r"!?\[[^\[\]\n]*\]\((?:https?:|[./#\w-]*[/#.][\w/#.-]*)[^()\n]*\)"),
 )
+_HASH = re.compile(r"(?:^|(?<=\s))#(?=\s|$)")
 _COMMENT = re.compile(r"(?<!\\)%[^\n]*")
 _RELATION = re.compile(r"=|≈|≃|≅|↦|⟼|\\approx|\\mapsto|\\simeq|:\s*\[|->|→|\b(?:is|are|equals)\s*\[|≔|:\s*-?\d")
 _SENTENCE = re.compile(r"[.!?](?=\s|$)|;(?=\s)|[“”\"«»]|\s[—–-]\s(?=[A-Za-z]{2})|—")
@@ -195,6 +196,8 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[Passage]:
 
 def _code(text: str, start: int, end: int) -> Iterator[Passage]:
     for low, high in _logical_lines(text, start, end):
+        comment = _HASH.search(text, low, high)
+        high = comment.start() if comment and text.count("\n", low, high) == 0 else high
         if _RELATION.search(text, low, high):
             yield from _trimmed(text, low, high)
 

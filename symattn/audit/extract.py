@@ -15,7 +15,7 @@ from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number, 
 from symattn.audit.language_text import plain_text
 from symattn.audit.provenance import signed
 from symattn.audit.reading import ReadArticle
-from symattn.audit.said import literals
+from symattn.audit.said import literal_value, literals
 from symattn.audit.statements import Chain
 from symattn.errors import SymattnError
 
@@ -90,6 +90,11 @@ class _Draft:
         if not results:
             return
         last = results[-1]
+        try:
+            literal_value(last)
+        except SymattnError as error:
+            self.left.append(f"# line {line}: {_comment(plain_text(last))[:80]}: {_comment(str(error))}")
+            return
         usable = [n for n in formulas if self._closed(n)]
         if usable:
             self._claim(target, usable[0], last, line)

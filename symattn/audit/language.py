@@ -174,6 +174,8 @@ class _Build(Transformer[Token, Node]):
         return (str(t[0]), t[2])
 
     def call(self, t: list[Any]) -> Node:
+        if not any(not isinstance(x, tuple) for x in t[1]):
+            raise GrammarError(f"`{t[0]}` is called without an argument")
         return self._called("call:" + str(t[0]), t)
 
     def unknown_call(self, t: list[Any]) -> Node:

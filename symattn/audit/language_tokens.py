@@ -8,6 +8,7 @@ and what of LaTeX only says how things look. Every token knows its place in the 
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import replace
 
 from symattn.audit import language_symbols as known
@@ -75,8 +76,10 @@ def _step(scan: Scan) -> None:
         _number(scan, m)
     elif (c.isalpha() and c not in known.SIGNS) or c in known.SUBSCRIPTS or c in known.SUPERSCRIPTS:
         _letters(scan)
-    elif c in "'′`\"":
+    elif c in "'′`\"’‘":
         _prime(scan)
+    elif unicodedata.category(c) == "So":  # a tick, a pictogram
+        scan.blank, scan.pos = True, i + 1
     else:
         _sign(scan)
 
@@ -111,7 +114,7 @@ def _number(scan: Scan, m: re.Match[str]) -> None:
     elif last is not None and last.kind in ("NUMBER", "ELLIPSIS", "RSQ"):
         scan.apart(start)
     printed = text[start:end].replace("{,}", "").replace(",", "")
-    if text[end : end + 1] == "." and _POINT.match(text, end) and inside:
+    if text[end : end + 1] == "." and "." not in printed and _POINT.match(text, end) and inside:
         printed, end = printed + ".", end + 1
     detail = ""
     if "." in printed and (dots := _ELLIPSIS.match(text, end)):
@@ -171,7 +174,7 @@ def _name(scan: Scan, name: str, start: int) -> None:
         scan.add("FUNC", known.FUNCTIONS[name.lower()], start, end)
         return
     if last is not None and last.kind == "NAME" and scan.blank and _wordy(last.text, name):
-        scan.out[-1] = replace(last, text=f"{last.text} {name.lower()}", end=end + scan.offset)
+        scan.out[-1] = replace(last, text=f"{last.text} {name if len(name) == 1 else name.lower()}", end=end + scan.offset)
         scan.blank = False
         return
     scan.add("NAME", name.lower() if len(name) > 2 and not name.isupper() else name, start, end)
@@ -188,5 +191,7 @@ def _prime(scan: Scan) -> None:
     c, start = scan.text[scan.pos], scan.pos
     scan.pos += 1
     last = scan.last
-    if c in "'′" and last is not None and last.kind == "NAME" and not scan.blank and last.end == start + scan.offset:
+    if scan.text[scan.pos : scan.pos + 1].isalpha() and c != "`":
+        scan.blank = True  # the apostrophe of `let's`
+    elif c in "'′" and last is not None and last.kind == "NAME" and not scan.blank and last.end == start + scan.offset:
         scan.out[-1] = replace(last, text=last.text + "'", end=scan.pos + scan.offset)

@@ -171,7 +171,7 @@ def _in_order(out: Origins, rest: Sequence[Literal], result: Result) -> None:
 
 def _single(out: Origins, literal: Literal, page: Page, recent: Sequence[Result]) -> None:
     """One number with enough digits that it is no chance that it was printed before as a result."""
-    if not literal.is_decimal or literal.node.percent or Printed(literal.text).digits < page.fewest_digits:
+    if not literal.is_decimal or literal.node.percent or literal.printed().digits < page.fewest_digits:
         return
     if any(literal.text in texts for texts in page.inputs):
         return

@@ -26,7 +26,6 @@ from symattn.errors import SymattnError
 
 MOST_NUMBERS = 80
 """Numbers of a chain up to which a misprint is looked for."""
-MOST_CHANGES = 2500
 BROKEN = ("a division", "a square root", "a logarithm")
 """How it is said that a formula has no value though its names have one."""
 
@@ -51,9 +50,8 @@ def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digit
     if len(own) == 1 and error is not None and error < 1:
         return outcome  # a rounding
     numbers = [x for s in chain.sides if s.node is not None for x in signed(s.node)]
-    if len(numbers) > MOST_NUMBERS or page.repairs <= 0:
+    if len(numbers) > MOST_NUMBERS or page.changes <= 0:
         return outcome
-    page.repairs -= 1
     if len(own) == 1 and _one_digit_away(own[0], numbers) and _explains(article, page, chain, own[0], numbers, digits):
         return _settled(article, page, chain, own[0], numbers, digits) or outcome
     inner = [x for s in chain.sides if s.node is not None and not is_literal(s.node) for x in signed(s.node)]
@@ -145,13 +143,12 @@ def _single_changes(
     """The changes of one digit after which the whole chain is right."""
     known = [None if s.node is None else _evaluated(page, s.node) for s in chain.sides]
     copies = {n for s in chain.sides if s.node is not None for n in origins(page, s.node).copies}
-    tried = 0
     for x in numbers:
         if x.node.start in copies:
             continue
         for text in changes(x.node.text):
-            tried += 1
-            if tried > MOST_CHANGES:
+            page.changes -= 1
+            if page.changes <= 0:
                 return
             changed = with_number(chain, x.node.start, text)
             if _plausible(page, changed, x.node.start, known):

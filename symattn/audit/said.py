@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 from symattn.audit import arrays
 from symattn.audit.arrays import Value
@@ -28,6 +29,12 @@ def known_as(name: Name) -> str:
 START, PRINTED, SPREAD = "start", "printed", "spread"
 
 
+@lru_cache(maxsize=4096)
+def _printed(text: str) -> Printed:
+    """A printed number, read once however often it is looked at."""
+    return Printed(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Literal:
     """A printed number with its sign."""
@@ -42,7 +49,7 @@ class Literal:
 
     def printed(self, about: bool = False) -> Printed:
         """The number with what it claims; ``about`` where it stands after ``≈``."""
-        return Printed(("≈ " if about else "") + self.text)
+        return _printed(("≈ " if about else "") + self.text)
 
     @property
     def is_decimal(self) -> bool:
@@ -97,8 +104,8 @@ class Page:
     budget: Budget = field(default_factory=Budget)
     fewest_digits: int = 3
     """Significant digits from which a single number is taken for a result that was printed before."""
-    repairs: int = 20
-    """Chains in which a misprint may still be looked for."""
+    changes: int = 1500
+    """Changes of a digit that may still be tried, to find a misprint."""
     names: dict[str, Entry] = field(default_factory=dict)
     written: dict[str, Node] = field(default_factory=dict)
     """The literal by which a name was given, where it was."""
@@ -148,7 +155,7 @@ class Reading:
         """The digits, or in other modes what they were rounded from."""
         entry = self.places.get(node.start)
         if entry is None:
-            value: Real = Printed(node.text + "%" * node.percent).value
+            value: Real = _printed(node.text + "%" * node.percent).value
             return -value if negated else value  # type: ignore[operator]  # a fraction
         return self._of(entry, "a number")
 
