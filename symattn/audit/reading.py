@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from symattn.audit.article import Article, article, passages
 from symattn.audit.evaluate import Budget
-from symattn.audit.findings import Audit, Finding, Unread
+from symattn.audit.findings import Alternative, Audit, Finding, Unread
 from symattn.audit.language_nodes import Node
 from symattn.audit.links import Run
 from symattn.audit.outcome import Mark, Outcome, cut, said_of
@@ -17,6 +17,7 @@ from symattn.audit.repair import repaired
 from symattn.audit.said import Page
 from symattn.audit.statements import Chain, Unreadable, statements
 from symattn.audit.strays import strays
+from symattn.audit.unstated import unstated
 from symattn.errors import SymattnError
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class _State:
     formulas: list[tuple[int, int]] = field(default_factory=list)
     chains: list[Chain] = field(default_factory=list)
     given: list[Node] = field(default_factory=list)
+    alternatives: list[Alternative] = field(default_factory=list)
 
     def take(self, statement: Chain | Unreadable) -> None:
         """Check one chain and keep what it says."""
@@ -118,6 +120,7 @@ class _State:
         try:
             outcome = self._checked(statement)
             outcome = repaired(self.article, self.page, statement, outcome, self.digits)
+            self.alternatives += unstated(self.article, self.page, statement, outcome)
         except SymattnError as error:
             self._open(statement.start, statement.end, str(error))
             return
@@ -163,7 +166,10 @@ class _State:
             carried = _carried(m, by_name)
             out.append(replace(m, finding=replace(m.finding, carried=carried, origin=_names(m))) if m.used else m)
             by_name[m.finding.name] = out[-1].finding
-        audit = Audit(title, tuple(m.finding for m in out), tuple(self.unread), source=title)
+        findings = tuple(m.finding for m in out)
+        wrong = {f.claim for f in findings if f.verdict.wrong}
+        others = tuple(replace(a, everything=wrong <= set(a.claims)) for a in self.alternatives)
+        audit = Audit(title, findings, tuple(self.unread), alternatives=others, source=title)
         return ReadArticle(
             audit, self.article, tuple(out), tuple(self.holds), tuple(self.formulas), self.page, tuple(self.chains)
         )

@@ -189,3 +189,22 @@ def test_comments_of_latex_say_nothing() -> None:
 def test_a_long_article_is_refused() -> None:
     with pytest.raises(LimitError, match="give a part"):
         audit_article("x" * 400_001)
+
+
+UNSTATED = (
+    ("softmax([2, 1]) = [0.62, 0.38]", "a factor 1/2 in the softmax"),
+    ("softmax([4, 0, 1]) = [0.58, 0.18, 0.24]", ""),
+    (
+        r"$\text{softmax}(\begin{bmatrix} 0 & 1 \\ 2 & 3 \end{bmatrix}) = [[0.1192, 0.1192], [0.8808, 0.8808]]$",
+        "a softmax of columns",
+    ),
+    ("K = [[1, 0, 2], [0, 1, 1]]. softmax([3, 1]) = [0.76, 0.24]", "a factor 1/√3 in the softmax"),
+    ("softmax([2, 1]) = [0.73, 0.27]", ""),
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), UNSTATED)
+def test_what_a_page_leaves_out(text: str, expected: str) -> None:
+    found = audit_article(text).audit
+    assert [a.title for a in found.alternatives] == [expected] * bool(expected)
+    assert all(a.everything for a in found.alternatives)
