@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from symattn.audit.article import Article, article, passages
 from symattn.audit.evaluate import Budget
-from symattn.audit.findings import Alternative, Audit, Finding, Unread
+from symattn.audit.findings import Alternative, Audit, Finding, Remark, Unread
 from symattn.audit.language_nodes import Node
 from symattn.audit.links import Run
 from symattn.audit.outcome import Mark, Outcome, cut, said_of
 from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import texts_of
 from symattn.audit.repair import repaired
+from symattn.audit.rowsums import row_sums
 from symattn.audit.said import Page
 from symattn.audit.statements import Chain, Unreadable, statements
 from symattn.audit.strays import strays
@@ -106,6 +107,7 @@ class _State:
     chains: list[Chain] = field(default_factory=list)
     given: list[Node] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
 
     def take(self, statement: Chain | Unreadable) -> None:
         """Check one chain and keep what it says."""
@@ -140,6 +142,7 @@ class _State:
         shown = {(s.start, s.end): said_of(self.article, s) for s in chain.sides}
         for start, end, reason in outcome.open:
             self._open(start, end, reason, shown.get((start, end), ""))
+        self.remarks += row_sums(outcome, self.article.line(chain.start))
         if outcome.entry is not None:
             for target in outcome.targets:
                 self.page.define(target, outcome.entry, outcome.literal)
@@ -169,7 +172,7 @@ class _State:
         findings = tuple(m.finding for m in out)
         wrong = {f.claim for f in findings if f.verdict.wrong}
         others = tuple(replace(a, everything=wrong <= set(a.claims)) for a in self.alternatives)
-        audit = Audit(title, findings, tuple(self.unread), alternatives=others, source=title)
+        audit = Audit(title, findings, tuple(self.unread), tuple(self.remarks), others, title)
         return ReadArticle(
             audit, self.article, tuple(out), tuple(self.holds), tuple(self.formulas), self.page, tuple(self.chains)
         )

@@ -208,3 +208,10 @@ def test_what_a_page_leaves_out(text: str, expected: str) -> None:
     found = audit_article(text).audit
     assert [a.title for a in found.alternatives] == [expected] * bool(expected)
     assert all(a.everything for a in found.alternatives)
+
+
+def test_weights_of_unknown_scores_sum_to_one() -> None:
+    right = audit_article(r"$\text{softmax}(s) = [0.33, 0.66]$").audit
+    assert right.remarks == ()
+    wrong = audit_article(r"$\text{softmax}(S) = \begin{bmatrix} 0.3 & 0.7 \\ 0.33 & 0.76 \end{bmatrix}$").audit
+    assert [r.text for r in wrong.remarks] == ["line 1: row 2 of softmax(S) does not sum to 1, whatever the scores"]
