@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from symattn.audit.reals import Real, multiply, total
+from symattn.audit.reals import multiply, total
+from symattn.audit.trees import Real
 from symattn.errors import LimitError, ShapeError
 
 Value: TypeAlias = Any

@@ -7,8 +7,9 @@ from fractions import Fraction
 from symattn.audit.arrays import flat, shape, size, squeezed
 from symattn.audit.language_nodes import Node, numbers
 from symattn.audit.provenance import signed
-from symattn.audit.reals import Real, bounds, interval, same, subtract
+from symattn.audit.reals import subtract
 from symattn.audit.said import Entry, Evaluated, Page, evaluated
+from symattn.audit.trees import Real, bounds, interval, same
 from symattn.errors import SymattnError
 
 BITS = (64, 400)

@@ -15,7 +15,8 @@ from typing import Protocol, TypeAlias
 from symattn.audit import arrays, functions
 from symattn.audit.arrays import Value, shape
 from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number
-from symattn.audit.reals import Real, constant, divide, multiply, negative, power, root, total
+from symattn.audit.reals import constant, divide, multiply, negative, power, root, total
+from symattn.audit.trees import Real
 from symattn.errors import GrammarError, LimitError, ShapeError, UnknownNameError
 
 MODES = ("dot", "elementwise", "outer")

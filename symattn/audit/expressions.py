@@ -17,7 +17,7 @@ from symattn.audit.language_nodes import Apply, Name, Node, Number
 from symattn.audit.language_nodes import Array as Listed
 from symattn.audit.language_symbols import FUNCTIONS
 from symattn.audit.printed import Printed
-from symattn.audit.reals import Real, bounds, from_value, interval, to_sympy
+from symattn.audit.trees import Real, bounds, from_value, interval, to_sympy
 from symattn.errors import GrammarError, UnknownNameError
 
 Array = npt.NDArray[Any]

@@ -14,7 +14,7 @@ from symattn.audit.language import parse
 from symattn.audit.language_nodes import Node
 from symattn.audit.language_nodes import Number as PrintedNumber
 from symattn.audit.printed import Printed
-from symattn.audit.reals import Real, from_value, to_sympy
+from symattn.audit.trees import Real, from_value, to_sympy
 
 
 def formula_value(text: str, names: Mapping[str, Any], *, mode: str = "dot") -> Number:

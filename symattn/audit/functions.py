@@ -7,21 +7,8 @@ from fractions import Fraction
 
 from symattn.audit import arrays
 from symattn.audit.arrays import Value, flat, shape
-from symattn.audit.reals import (
-    Real,
-    absolute,
-    divide,
-    exp,
-    log,
-    multiply,
-    negative,
-    sign,
-    softmax,
-    sqrt,
-    subtract,
-    tanh,
-    total,
-)  # fmt: skip
+from symattn.audit.reals import absolute, divide, exp, log, multiply, negative, softmax, sqrt, subtract, tanh, total
+from symattn.audit.trees import Real, sign
 from symattn.errors import GrammarError, ShapeError, UndecidedError
 
 

@@ -17,9 +17,9 @@ from symattn.audit.language_text import plain_text
 from symattn.audit.outcome import Mark, Outcome, cut, said_of
 from symattn.audit.printed import Printed, Verdict, verdict
 from symattn.audit.provenance import Slip
-from symattn.audit.reals import Real, bounds, to_sympy
 from symattn.audit.said import Entry, Evaluated, Literal, Page, evaluated, literal_value, literals
 from symattn.audit.statements import Chain, Side
+from symattn.audit.trees import Real, bounds, to_sympy
 from symattn.errors import SymattnError
 
 

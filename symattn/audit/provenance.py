@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from symattn.audit.language_nodes import Apply, Array, Name, Node, Number, is_literal, key
 from symattn.audit.printed import Printed
-from symattn.audit.reals import bounds, interval, same
 from symattn.audit.said import Entry, Literal, Page, Result, literals
+from symattn.audit.trees import bounds, interval, same
 
 FEWEST_DIGITS = 3
 """Significant digits from which two numbers in a row are enough to recognise a vector."""

@@ -1,63 +1,22 @@
-"""Real numbers as exact trees: fractions where they are rational, else roots, exponentials and logarithms of such trees.
+"""Operations on exact real numbers: rational arithmetic is done at once, what is irrational becomes a tree.
 
-Rational arithmetic is done at once; what is irrational stays a tree that shares its parts, is enclosed by balls of any precision
-(:func:`enclose`) and handed to SymPy, operation by operation, where a verdict is asked for (:func:`to_sympy`). A leaf may also be
-an interval: a number that a page printed rounded. Sizes, depths and the number of operations are bounded.
+Equal parts cancel where their form shows it, and roots, exponentials and logarithms of what they undo are undone. Sizes, depths
+and exponents are bounded.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias
 
 import flint
-import sympy as sp
 
-from symattn.audit.exactness import enclose as enclosure_of
-from symattn.audit.exactness import rational_of
+from symattn.audit.trees import MOST_BITS, Real, Tree, checked, enclose, same, sign, touches_zero, tree
 from symattn.errors import InputValueError, LimitError
-from symattn.readings.balls import ball, is_finite, parts, precision
 
-MOST_BITS = 20_000
-"""Of a numerator or a denominator."""
-DEEPEST = 80
 LARGEST_POWER = 2000
 LARGEST_EXPONENT = 10**6
 """Of what ``exp`` is taken, in absolute value."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Tree:
-    """An operation on real numbers that gives an irrational number, or an interval."""
-
-    op: str
-    args: tuple[Real, ...]
-    depth: int
-    ends: tuple[Fraction, Fraction] | None = None
-    """Of an interval, which is a leaf."""
-    given: Any = None
-    """A SymPy number, which is a leaf."""
-    enclosures: dict[int, Any] = field(default_factory=dict, repr=False)
-
-
-Real: TypeAlias = Fraction | Tree
-
-
-def interval(low: Fraction, high: Fraction) -> Real:
-    """A number of which two bounds are known."""
-    return low if low == high else Tree("interval", (), 0, (low, high))
-
-
-def from_value(x: Any) -> Real:
-    """A number that is given: an int, a Fraction or a SymPy number.
-
-    >>> from_value(sp.Rational(1, 3)), from_value(sp.sqrt(2)).op
-    (Fraction(1, 3), 'given')
-    """
-    r = rational_of(x)
-    return checked(r) if r is not None else Tree("given", (), 0, given=x)
 
 
 def add(a: Real, b: Real) -> Real:
@@ -66,7 +25,7 @@ def add(a: Real, b: Real) -> Real:
         return checked(a + b)
     if a == 0 or b == 0:
         return b if a == 0 else a
-    return _tree("add", a, b)
+    return tree("add", a, b)
 
 
 def total(terms: list[Real]) -> Real:
@@ -84,14 +43,14 @@ def total(terms: list[Real]) -> Real:
             rest.append(t)
     if rational or not rest:
         rest.append(rational)
-    return rest[0] if len(rest) == 1 else _tree("add", *rest)
+    return rest[0] if len(rest) == 1 else tree("add", *rest)
 
 
 def negative(a: Real) -> Real:
     """The number with the other sign."""
     if isinstance(a, Fraction):
         return -a
-    return a.args[0] if a.op == "neg" else _tree("neg", a)
+    return a.args[0] if a.op == "neg" else tree("neg", a)
 
 
 def subtract(a: Real, b: Real) -> Real:
@@ -109,7 +68,7 @@ def multiply(a: Real, b: Real) -> Real:
         return b if a == 1 else a
     if isinstance(a, Tree) and a.op == "sqrt" and same(a, b):
         return a.args[0]
-    return _tree("mul", a, b)
+    return tree("mul", a, b)
 
 
 def divide(a: Real, b: Real) -> Real:
@@ -128,7 +87,7 @@ def divide(a: Real, b: Real) -> Real:
         return Fraction(1)
     if touches_zero(b):
         raise InputValueError("a division by a number that may be zero")
-    return _tree("div", a, b)
+    return tree("div", a, b)
 
 
 def power(a: Real, b: Real) -> Real:
@@ -153,7 +112,7 @@ def power(a: Real, b: Real) -> Real:
             return a**n
         if n <= 1:
             return a if n else Fraction(1)
-        return a.args[0] if a.op == "sqrt" and n == 2 else _tree("pow", a, b)
+        return a.args[0] if a.op == "sqrt" and n == 2 else tree("pow", a, b)
     if isinstance(b, Fraction) and b.denominator == 2 and abs(b) <= 20:
         root = sqrt(a)
         return power(root, Fraction(b.numerator))
@@ -174,7 +133,7 @@ def sqrt(a: Real) -> Real:
             return Fraction(above, below)
     elif sign(a) == -1:
         raise InputValueError("a square root of a negative number")
-    return _tree("sqrt", a)
+    return tree("sqrt", a)
 
 
 def root(a: Real, n: Real) -> Real:
@@ -208,7 +167,7 @@ def exp(a: Real) -> Real:
         return a.args[0]
     elif not abs(enclose(a, 64)) < LARGEST_EXPONENT:
         raise LimitError(f"an exponential of a number beyond {LARGEST_EXPONENT} is not computed")
-    return _tree("exp", a)
+    return tree("exp", a)
 
 
 def log(a: Real) -> Real:
@@ -219,12 +178,12 @@ def log(a: Real) -> Real:
         return a.args[0]
     if sign(a) != 1:
         raise InputValueError("a logarithm of a number that is not positive, or may not be")
-    return _tree("log", a)
+    return tree("log", a)
 
 
 def tanh(a: Real) -> Real:
     """The hyperbolic tangent."""
-    return Fraction(0) if a == 0 else _tree("tanh", a)
+    return Fraction(0) if a == 0 else tree("tanh", a)
 
 
 def constant(name: str) -> Real:
@@ -237,7 +196,7 @@ def absolute(a: Real) -> Real:
     if isinstance(a, Fraction):
         return abs(a)
     s = sign(a)
-    return a if s == 1 else negative(a) if s == -1 else _tree("abs", a)
+    return a if s == 1 else negative(a) if s == -1 else tree("abs", a)
 
 
 def softmax(scores: list[Real]) -> list[Real]:
@@ -246,7 +205,7 @@ def softmax(scores: list[Real]) -> list[Real]:
     >>> softmax([Fraction(2), Fraction(2)])
     [Fraction(1, 2), Fraction(1, 2)]
     """
-    if any(has_interval(x) for x in scores):
+    if any(isinstance(x, Tree) and x.wide for x in scores):
         return [divide(Fraction(1), total([exp(subtract(x, y)) for x in scores])) for y in scores]
     if all(same(x, scores[0]) for x in scores):
         return [Fraction(1, len(scores))] * len(scores)
@@ -260,146 +219,3 @@ def softmax(scores: list[Real]) -> list[Real]:
     terms = [exp(x) for x in scores]
     whole = total(terms)
     return [divide(t, whole) for t in terms]
-
-
-def same(a: Real, b: Real) -> bool:
-    """Whether two numbers are the same by their form."""
-    if a is b:
-        return True
-    if isinstance(a, Fraction) or isinstance(b, Fraction):
-        return a == b
-    if a.op != b.op or len(a.args) != len(b.args) or a.depth != b.depth or not a.args:
-        return a.op == b.op and (a.op == "pi" or (a.op == "given" and a.given == b.given))
-    return a.depth < 12 and all(same(x, y) for x, y in zip(a.args, b.args, strict=True))
-
-
-def has_interval(a: Real) -> bool:
-    """Whether something in a number is an interval."""
-    return isinstance(a, Tree) and bool(a.ends or any(has_interval(x) for x in a.args))
-
-
-def sign(a: Real) -> int | None:
-    """1, 0 or -1; None where 1000 bits, or the width of an interval, leave it open."""
-    if isinstance(a, Fraction):
-        return (a > 0) - (a < 0)
-    for bits in (64, 256, 1000):
-        x = enclose(a, bits)
-        if x > 0 or x < 0:
-            return 1 if x > 0 else -1
-    return None
-
-
-def touches_zero(a: Real) -> bool:
-    """Whether a number is not shown to differ from 0."""
-    return sign(a) in (0, None)
-
-
-def checked(x: Fraction) -> Fraction:
-    """The fraction, if it has not too many digits.
-
-    Raises
-    ------
-    LimitError
-        Beyond 20000 bits.
-    """
-    if x.numerator.bit_length() > MOST_BITS or x.denominator.bit_length() > MOST_BITS:
-        raise LimitError(f"a number of more than {MOST_BITS} bits came up on the way")
-    return x
-
-
-def _tree(op: str, *args: Real) -> Tree:
-    depth = 1 + max(a.depth if isinstance(a, Tree) else 0 for a in args)
-    if depth > DEEPEST:
-        raise LimitError(f"a value is nested more than {DEEPEST} operations deep")
-    return Tree(op, args, depth)
-
-
-def enclose(a: Real, bits: int) -> Any:
-    """A ball that contains the number.
-
-    >>> enclose(sqrt(Fraction(2)), 64).str(10)
-    '[1.414213562 +/- 3.74e-10]'
-    """
-    with precision(bits):
-        return _enclosed(a, bits)
-
-
-def _enclosed(a: Real, bits: int) -> Any:
-    if isinstance(a, Fraction):
-        return ball(a)
-    found = a.enclosures.get(bits)
-    if found is None:
-        if a.ends is not None:
-            low, high = map(ball, a.ends)
-            found = low.union(high)
-        elif a.given is not None:
-            found = enclosure_of(a.given, bits)
-        else:
-            found = _BALLS[a.op](*(_enclosed(x, bits) for x in a.args))
-        a.enclosures[bits] = found
-    return found
-
-
-def _ball_sum(*xs: Any) -> Any:
-    out = xs[0]
-    for x in xs[1:]:
-        out = out + x
-    return out
-
-
-_BALLS: dict[str, Any] = {
-    "add": _ball_sum,
-    "neg": lambda x: -x,
-    "mul": lambda x, y: x * y,
-    "div": lambda x, y: x / y,
-    "pow": lambda x, n: x ** int(n.unique_fmpz()),
-    "sqrt": lambda x: x.sqrt(),
-    "exp": lambda x: x.exp(),
-    "log": lambda x: x.log(),
-    "tanh": lambda x: x.tanh(),
-    "abs": abs,
-    "pi": flint.arb.pi,
-}
-
-_SYMPY: dict[str, Any] = {
-    "add": lambda *xs: sp.Add(*xs),
-    "neg": lambda x: -x,
-    "mul": lambda x, y: x * y,
-    "div": lambda x, y: x / y,
-    "pow": lambda x, n: x**n,
-    "sqrt": lambda x: sp.sqrt(x),
-    "exp": lambda x: sp.exp(x),
-    "log": lambda x: sp.log(x),
-    "tanh": lambda x: sp.tanh(x),
-    "abs": lambda x: sp.Abs(x),
-    "pi": lambda: sp.pi,
-}
-
-
-def to_sympy(a: Real, known: dict[int, Any] | None = None) -> Any:
-    """The number as a SymPy number, built operation by operation; a fraction stays one.
-
-    >>> to_sympy(divide(Fraction(10), sqrt(Fraction(3))))
-    10*sqrt(3)/3
-    """
-    if isinstance(a, Fraction):
-        return sp.Rational(a.numerator, a.denominator)
-    if a.given is not None:
-        return a.given
-    known = {} if known is None else known
-    if id(a) not in known:
-        known[id(a)] = _SYMPY[a.op](*(to_sympy(x, known) for x in a.args))
-    return known[id(a)]
-
-
-def bounds(a: Real, bits: int = 128) -> tuple[Fraction, Fraction] | None:
-    """Fractions below and above the number, or below and above all values of its intervals; None where nothing is known."""
-    if isinstance(a, Fraction):
-        return a, a
-    x = enclose(a, bits)
-    if not is_finite(x):
-        return None
-    mid, rad = parts(x)
-    if isinstance(mid, float) or isinstance(rad, float):
-        return None
-    return Fraction(mid - rad), Fraction(mid + rad)

@@ -19,9 +19,9 @@ from symattn.audit.links import Run
 from symattn.audit.outcome import Mark, Outcome, said_of, with_number
 from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import literal_arrays, one_digit, origins, signed, texts_of
-from symattn.audit.reals import bounds
 from symattn.audit.said import Evaluated, Literal, Page, evaluated, literals
 from symattn.audit.statements import Chain
+from symattn.audit.trees import bounds
 from symattn.errors import SymattnError
 
 MOST_NUMBERS = 80

@@ -7,7 +7,8 @@ from symattn.audit.findings import Remark
 from symattn.audit.language_nodes import Apply, Node
 from symattn.audit.language_text import plain_text
 from symattn.audit.outcome import Outcome, cut
-from symattn.audit.reals import bounds, total
+from symattn.audit.reals import total
+from symattn.audit.trees import bounds
 
 
 def row_sums(outcome: Outcome, line: int) -> list[Remark]:

@@ -17,7 +17,7 @@ from symattn.audit.evaluate import Budget, Evaluator
 from symattn.audit.formula import look_up, name_key
 from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number, key
 from symattn.audit.printed import Printed
-from symattn.audit.reals import Real, interval, same
+from symattn.audit.trees import Real, interval, same
 from symattn.errors import ShapeError, SymattnError, UnknownNameError
 
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symattn.audit.formula import formula_value, look_up, name_key
-from symattn.audit.reals import bounds, interval, softmax
+from symattn.audit.reals import softmax
+from symattn.audit.trees import bounds, interval
 from symattn.errors import GrammarError, InputValueError, LimitError, ShapeError, SymattnError, UnknownNameError
 
 
