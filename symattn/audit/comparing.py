@@ -8,7 +8,7 @@ from symattn.audit.arrays import flat, shape, size, squeezed
 from symattn.audit.language_nodes import Node, numbers
 from symattn.audit.provenance import signed
 from symattn.audit.reals import subtract
-from symattn.audit.said import Entry, Evaluated, Page, evaluated
+from symattn.audit.said import Entry, Evaluated, Page, evaluated, literals
 from symattn.audit.trees import Real, bounds, interval, same
 from symattn.errors import SymattnError
 
@@ -42,6 +42,28 @@ def equal(a: Evaluated, b: Evaluated) -> bool:
 def unequal_shapes(a: Evaluated, b: Evaluated) -> bool:
     """Whether two values cannot be compared element by element."""
     return a.shape != b.shape and shape(squeezed(a.printed)) != shape(squeezed(b.printed))
+
+
+def near(node: Node, value: Evaluated) -> bool:
+    """Whether printed numbers are within two units of a value; cheap, before verdicts are asked."""
+    return far(node, value) == 0
+
+
+def far(node: Node, value: Evaluated) -> int:
+    """How many printed numbers are not within two units of a value; a bare integer has to be it."""
+    elements = flat(value.start if value.start is not None else value.printed)
+    found = literals(node)
+    if len(found) != len(elements):
+        return 0 if len(elements) == 1 else len(found)
+    out = 0
+    for x, y in zip(found, elements, strict=True):
+        ends = bounds(y, 64)
+        if x is None or ends is None:
+            continue
+        p = x.printed()
+        reach = 2 * p.unit if p.kind != "integer" else Fraction(0)
+        out += ends[1] < p.value - reach or ends[0] > p.value + reach
+    return out
 
 
 def allowed(page: Page, node: Node, places: dict[int, Entry], known: Evaluated, value: Evaluated) -> bool:

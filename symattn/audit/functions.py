@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from symattn.audit import arrays
 from symattn.audit.arrays import Value, flat, shape
-from symattn.audit.reals import absolute, divide, exp, log, multiply, negative, softmax, sqrt, subtract, tanh, total
+from symattn.audit.reals import absolute, cos, divide, exp, log, multiply, negative, sin, softmax, sqrt, subtract, tanh, total
 from symattn.audit.trees import Real, sign
 from symattn.errors import GrammarError, ShapeError, UndecidedError
 
@@ -25,7 +25,8 @@ def _log_to(base: int) -> Callable[[Real], Real]:
 
 
 ELEMENTWISE: dict[str, Callable[[Real], Real]] = {
-    "exp": exp, "log": log, "sqrt": sqrt, "tanh": tanh, "abs": absolute, "sigmoid": _sigmoid, "relu": _relu,
+    "exp": exp, "log": log, "sqrt": sqrt, "tanh": tanh, "sin": sin, "cos": cos,
+    "abs": absolute, "sigmoid": _sigmoid, "relu": _relu,
     "log2": _log_to(2), "log_2": _log_to(2), "log10": _log_to(10), "log_10": _log_to(10), "log_e": log,
 }  # fmt: skip
 """Functions of a number, and of each element of an array."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from symattn.audit.arrays import Value, flat, mapped, size
 from symattn.audit.article import Article
-from symattn.audit.comparing import alike
+from symattn.audit.comparing import alike, far
 from symattn.audit.evaluate import MODES
 from symattn.audit.exactness import decimal
 from symattn.audit.findings import Finding
@@ -76,9 +76,10 @@ class Judge:
         return Evaluated(shaped[0], shaped[1], shaped[2], fitted.used)
 
     def _fitted(self, node: Node, before: Node, value: Evaluated) -> Evaluated | None:
-        """The value with as many elements as the literal, by another meaning of a product where the first does not fit."""
+        """The value with as many elements as the literal, by the meaning of its products that fits most of them."""
         count = len(literals(node))
         gaps = any(x is None for x in literals(node))
+        fitting: list[Evaluated] = []
         for mode in MODES:
             if mode != "dot":
                 if not value.ambiguous:
@@ -89,8 +90,8 @@ class Judge:
                     continue
             n = size(value.printed)
             if n == count or (gaps and n >= count - 1):
-                return value
-        return None
+                fitting.append(value)
+        return min(fitting, key=lambda v: far(node, v) if v.ambiguous else 0, default=None)
 
     def number(self, x: Literal, value: Evaluated, text: str, relation: str = "EQ") -> str:
         """Judge one number; its name is returned."""

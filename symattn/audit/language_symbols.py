@@ -14,7 +14,8 @@ def word_set(text: str) -> frozenset[str]:
 
 FUNCTIONS = {
     "exp": "exp", "log": "log", "ln": "log", "sqrt": "sqrt", "softmax": "softmax", "max": "max", "min": "min", "sum": "sum",
-    "tanh": "tanh", "sigmoid": "sigmoid", "relu": "relu", "abs": "abs", "mean": "mean", "norm": "norm", "dot": "dot",
+    "tanh": "tanh",
+    "sin": "sin", "cos": "cos", "sigmoid": "sigmoid", "relu": "relu", "abs": "abs", "mean": "mean", "norm": "norm", "dot": "dot",
     "matmul": "matmul", "mm": "matmul", "transpose": "transpose", "array": "array", "tensor": "array", "matrix": "array",
     "asarray": "array", "concat": "concat", "concatenate": "concat", "diag": "diag", "outer": "outer", "round": "array",
     "log_softmax": "log_softmax", "logsumexp": "logsumexp", "lse": "logsumexp", "log2": "log2", "log10": "log10",

@@ -26,6 +26,8 @@ _SPLIT = re.compile(r"(?:[A-Z][a-z]?(?![a-z]))+\Z")
 _PREFIX = re.compile(r"(?:np|numpy|torch|F|nn|tf|jnp|sp|math)\.(?=[a-zA-Z])|(?:linalg|functional)\.(?=[a-zA-Z])")
 _LOGARITHM = re.compile(r"log(?:2|10|_softmax|sumexp)\b")
 _DIGITS = re.compile(r"\d+(?![\d.]*[a-zA-Z\d])", re.ASCII)
+_RAISED = re.compile(r"\s*(?:\^\s*\{?\s*(?:\\top|\\intercal|T|⊤|\\mathsf|\\mathrm)|ᵀ|⊤)")
+"""A transpose: of two small letters before it, `pp^T`, the second is transposed."""
 _FACTOR = re.compile(r"\s*[-−+(\[\d.\\]")
 _POINT = re.compile(r"\.(?:[\s\],;&)]|\Z)")
 
@@ -142,7 +144,8 @@ def _letters(scan: Scan) -> None:
     if deep := _LOGARITHM.match(text, start):
         run = deep[0]
     scan.pos = start + len(run)
-    for part, place in _split(run, start):
+    raised = len(run) == 2 and run.islower() and _RAISED.match(text, scan.pos)
+    for part, place in [(run[0], start), (run[1], start + 1)] if raised else _split(run, start):
         _name(scan, part, place)
     last, digits = scan.last, _DIGITS.match(text, scan.pos)
     if digits and last is not None and last.kind == "NAME" and "_" not in last.text and last.end == scan.pos + scan.offset:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from symattn.audit.comparing import near
 from symattn.audit.language_nodes import Name, Node, is_literal, names_in
 from symattn.audit.outcome import Mark, changed_number
 from symattn.audit.reading import ReadArticle
-from symattn.audit.repair import changes, near
+from symattn.audit.repair import changes
 from symattn.audit.said import Entry, Literal, Page, evaluated, known_as, literal_value, literals
 from symattn.audit.statements import Chain
 from symattn.errors import SymattnError

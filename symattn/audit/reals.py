@@ -186,6 +186,16 @@ def tanh(a: Real) -> Real:
     return Fraction(0) if a == 0 else tree("tanh", a)
 
 
+def sin(a: Real) -> Real:
+    """The sine of an angle in radians."""
+    return Fraction(0) if a == 0 else tree("sin", a)
+
+
+def cos(a: Real) -> Real:
+    """The cosine of an angle in radians."""
+    return Fraction(1) if a == 0 else tree("cos", a)
+
+
 def constant(name: str) -> Real:
     """``pi`` or ``e``."""
     return Tree("pi", (), 0) if name == "pi" else exp(Fraction(1))

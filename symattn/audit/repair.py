@@ -13,13 +13,14 @@ from fractions import Fraction
 
 from symattn.audit.arrays import flat, size
 from symattn.audit.article import Article
+from symattn.audit.comparing import near
 from symattn.audit.findings import Finding
 from symattn.audit.language_nodes import Node, is_literal
 from symattn.audit.links import Run
 from symattn.audit.outcome import Mark, Outcome, said_of, with_number
 from symattn.audit.printed import Printed, verdict
 from symattn.audit.provenance import literal_arrays, one_digit, origins, signed, texts_of
-from symattn.audit.said import Evaluated, Literal, Page, evaluated, literals
+from symattn.audit.said import Evaluated, Literal, Page, evaluated
 from symattn.audit.statements import Chain
 from symattn.audit.trees import bounds
 from symattn.errors import SymattnError
@@ -195,23 +196,6 @@ def _plausible(page: Page, chain: Chain, place: int, known: list[Evaluated | Non
         if before is not None and not _same(before, value):
             return False
         before = value
-    return True
-
-
-def near(node: Node, value: Evaluated) -> bool:
-    """Whether printed numbers are within two units of a value."""
-    elements = flat(value.start if value.start is not None else value.printed)
-    found = literals(node)
-    if len(found) != len(elements):
-        return len(elements) == 1 or size(value.printed) != len(found)
-    for x, y in zip(found, elements, strict=True):
-        ends = bounds(y, 64)
-        if x is None or ends is None:
-            continue
-        p = x.printed()
-        reach = 2 * p.unit if p.kind != "integer" else Fraction(0)
-        if ends[1] < p.value - reach or ends[0] > p.value + reach:
-            return False
     return True
 
 

@@ -2,7 +2,8 @@
 
 A number is a ``Fraction`` or a :class:`Tree`: an operation on such numbers. It is enclosed by balls of any precision and
 handed to SymPy, operation by operation, where a verdict is asked for. A leaf may also be an interval, a number that a page
-printed rounded. The operations are in :mod:`symattn.audit.reals`. """
+printed rounded. The operations are in :mod:`symattn.audit.reals`.
+"""
 
 from __future__ import annotations
 
@@ -167,6 +168,8 @@ _BALLS: dict[str, Any] = {
     "exp": lambda x: x.exp(),
     "log": lambda x: x.log(),
     "tanh": lambda x: x.tanh(),
+    "sin": lambda x: x.sin(),
+    "cos": lambda x: x.cos(),
     "abs": abs,
     "pi": flint.arb.pi,
 }
@@ -181,6 +184,8 @@ _SYMPY: dict[str, Any] = {
     "exp": lambda x: sp.exp(x),
     "log": lambda x: sp.log(x),
     "tanh": lambda x: sp.tanh(x),
+    "sin": lambda x: sp.sin(x),
+    "cos": lambda x: sp.cos(x),
     "abs": lambda x: sp.Abs(x),
     "pi": lambda: sp.pi,
 }

@@ -48,6 +48,7 @@ ROWS = (
     ("log_softmax(x)", np.log(_soft(x))),
     ("max(x) - min(x) + mean(x)", 3 + 2 + 2 / 3),
     ("tanh(x) + sigmoid(y)", np.tanh(x) + 1 / (1 + np.exp(-y))),
+    ("sin(1) + cos(2)", np.sin(1) + np.cos(2)),
     ("relu(x)", np.maximum(x, 0)),
     ("e^{x_1} / (e^{x_1} + e^{x_3})", np.exp(1) / (np.exp(1) + np.exp(3))),
     (r"\sum_{i=1}^{3} x_i y_i", x @ y),
