@@ -53,18 +53,25 @@ def repaired(article: Article, page: Page, chain: Chain, outcome: Outcome, digit
     numbers = [x for s in chain.sides if s.node is not None for x in signed(s.node)]
     if len(numbers) > MOST_NUMBERS or page.changes <= 0:
         return outcome
-    if len(own) == 1 and _one_digit_away(own[0], numbers) and _explains(article, page, chain, own[0], numbers, digits):
+    result = len(own) == 1 and _one_digit_away(own[0], numbers) and _explains(article, page, chain, own[0], numbers, digits)
+    if result and not _strangers(page, chain):
         return _settled(article, page, chain, own[0], numbers, digits) or outcome
     inner = [x for s in chain.sides if s.node is not None and not is_literal(s.node) for x in signed(s.node)]
     found = list(_single_changes(article, page, chain, inner, digits))
     if broken:
         found = [f for f in found if not any(reason.startswith(BROKEN) for _, _, reason in f[2].open)]
-    if len(found) > 1:  # the change that turns a vector into one that the page gave
-        known = [_known_vectors(page, with_number(chain, x.node.start, text)) for x, text, _ in found]
-        found = [f for f, n in zip(found, known, strict=True) if n == max(known)]
-    if len(found) == 1:
-        return _moved(article, chain, *found[0], digits)
-    return outcome
+    known = [_known_vectors(page, with_number(chain, x.node.start, text)) for x, text, _ in found]
+    if result and max(known, default=0) <= _known_vectors(page, chain):
+        return _settled(article, page, chain, own[0], numbers, digits) or outcome
+    found = [f for f, n in zip(found, known, strict=True) if n == max(known)]  # a vector becomes one that the page gave
+    return _moved(article, chain, *found[0], digits) if len(found) == 1 else outcome
+
+
+def _strangers(page: Page, chain: Chain) -> bool:
+    """Whether a formula of a chain writes out vectors that the page gave, and one that it did not."""
+    sides = [s.node for s in chain.sides if s.node is not None and not is_literal(s.node)]
+    known = [texts_of(a) in page.inputs for node in sides for a in literal_arrays(node)]
+    return any(known) and not all(known)
 
 
 def _known_vectors(page: Page, chain: Chain) -> int:
