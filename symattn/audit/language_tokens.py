@@ -28,7 +28,7 @@ _LOGARITHM = re.compile(r"log(?:2|10|_softmax|sumexp)\b")
 _DIGITS = re.compile(r"\d+(?![\d.]*[a-zA-Z\d])", re.ASCII)
 _RAISED = re.compile(r"\s*(?:\^\s*\{?\s*(?:\\top|\\intercal|T|⊤|\\mathsf|\\mathrm)|ᵀ|⊤)")
 """A transpose: of two small letters before it, `pp^T`, the second is transposed."""
-_FACTOR = re.compile(r"\s*[-−+(\[\d.\\]")
+_FACTOR = re.compile(r"\s*[-−(\[\d.\\]")
 _POINT = re.compile(r"\.(?:[\s\],;&)]|\Z)")
 
 
@@ -167,7 +167,10 @@ def _name(scan: Scan, name: str, start: int) -> None:
     last = scan.last
     name = known.GREEK.get(name, name)
     between = name in ("x", "X") and last is not None and last.kind in ENDS and _FACTOR.match(scan.text, end)
-    if between and last is not None and (last.kind != "NAME" or scan.text[end : end + 1].isspace()):
+    short = last is not None and (
+        last.kind != "NAME" or (len(last.text.split("_")[0]) == 1 and scan.text[end : end + 1].isspace())
+    )
+    if between and short:
         scan.add("TIMES", name, start, end)
         return
     if name == "T" and last is not None and last.kind == "NAME" and not scan.blank and last.text[0].isupper():

@@ -16,7 +16,7 @@ from symattn.audit.provenance import texts_of
 from symattn.audit.repair import repaired
 from symattn.audit.rowsums import row_sums
 from symattn.audit.said import Page
-from symattn.audit.statements import Chain, Unreadable, statements
+from symattn.audit.statements import Chain, Unreadable, are_shapes, statements
 from symattn.audit.strays import strays
 from symattn.audit.unstated import unstated
 from symattn.errors import SymattnError
@@ -114,6 +114,9 @@ class _State:
         self.formulas.append((statement.start, statement.end))
         if isinstance(statement, Unreadable):
             self._open(statement.start, statement.end, statement.reason)
+            return
+        if are_shapes(statement):
+            self._open(statement.start, statement.end, "shapes of matrices, and no vectors")
             return
         self.chains.append(statement)
         if len(self.marks) > MOST_FINDINGS:

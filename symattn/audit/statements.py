@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from symattn.audit.article import Article, Passage
 from symattn.audit.language import parse_tokens
-from symattn.audit.language_nodes import Node
+from symattn.audit.language_nodes import Apply, Array, Node, key
 from symattn.audit.language_scan import ENDS, STARTS, Piece
 from symattn.audit.language_symbols import word_set
 from symattn.audit.language_tokens import tokens
@@ -30,6 +30,10 @@ FILLERS = word_set(
     "here now let if becomes yields equals to be it since because as e.g i.e example e g"
 )
 """Words before a formula that are no part of a name."""
+CONNECTING = word_set(
+    "and or so then thus hence therefore where with gives yields becomes which that is are if since because while but we"
+)
+"""Words after which a formula begins anew: what stands before them is none of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,8 @@ def _rows(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
 def _parts(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
     part: list[Piece] = []
     for p, depth in _levels(pieces):
-        if depth == 0 and p.kind in _BREAKS:
+        label = p.kind == "COLON" and any(q.kind in RELATIONS for q in _outer(part))
+        if depth == 0 and (p.kind in _BREAKS or label):
             if part:
                 yield part
             part = []
@@ -215,6 +220,12 @@ def _with_words_as_relations(pieces: list[Piece]) -> list[Piece]:
     out: list[Piece] = []
     for k, p in enumerate(pieces):
         follows = pieces[k + 1].kind if k + 1 < len(pieces) else ""
+        if p.kind == "COLON" and not p.loose and follows == "NUMBER" and k and pieces[k - 1].kind == "NUMBER":
+            out.append(replace(p, kind="DIV"))  # a ratio, 3:2
+            continue
+        if p.kind == "NAME" and p.text == "of" and follows in STARTS and k and pieces[k - 1].detail == "percent":
+            out.append(replace(p, kind="TIMES"))
+            continue
         if p.kind == "COLON":
             more = any(q.kind in RELATIONS for q in _outer(pieces[k + 1 :]))
             if follows in ("LSQ", "NUMBER", "MATBEGIN", "MINUS") and k and pieces[k - 1].kind == "NAME" and not more:
@@ -253,6 +264,18 @@ def _finished(a: Article, sides: list[list[Piece]], relations: list[str], passag
     return [Chain(read, tuple(relations), passage.kind)]
 
 
+def are_shapes(chain: Chain) -> bool:
+    """Whether a chain says which shape a product of matrices has: (2, 3) × (3, 4) = (2, 4)."""
+    first, last = chain.sides[0].node, chain.sides[-1].node
+    if not (
+        isinstance(first, Apply) and first.op in ("times", "dot", "star", "matmul", "juxtaposed") and isinstance(last, Array)
+    ):
+        return False
+    a, b, c = (tuple(map(key, x.items)) if isinstance(x, Array) else () for x in (*first.args, last))
+    whole = all(t.isdigit() for t in (*a, *b, *c))
+    return whole and len(a) == len(b) == len(c) == 2 and a[1] == b[0] and c == (a[0], b[1])
+
+
 def _numeric(pieces: Sequence[Piece]) -> bool:
     return any(p.kind == "NUMBER" for p in pieces)
 
@@ -275,8 +298,12 @@ def _cut_in_words(side: list[Piece]) -> tuple[list[Piece], list[Piece]]:
     """`5 so b` between two relations: 5 ends one chain, and b begins another."""
     outer = {id(p) for p in _outer(side)}
     for k in range(1, len(side)):
-        if id(side[k]) in outer and _is_words(side[k]) and side[k - 1].kind in ENDS and side[k].loose:
+        if id(side[k]) not in outer or side[k - 1].kind not in ENDS or not side[k].loose:
+            continue
+        if _is_words(side[k]):
             return side[:k], side[k:]
+        if side[k].kind == "LPAR" and side[k - 1].kind != "NAME" and k + 1 < len(side) and _is_words(side[k + 1]):
+            return side[:k], []  # a remark in brackets
     return side, []
 
 
@@ -288,9 +315,11 @@ def _without_words(side: list[Piece], first: bool) -> list[Piece]:
     outer = {id(p) for p in _outer(side)}
     for k in range(len(side) - 2, -1, -1):
         p, after = side[k], side[k + 1]
-        words = _is_words(p) and after.loose and after.kind in STARTS
+        verb = p.kind == "NAME" and " " in p.text and p.text.rpartition(" ")[2] in ("is", "are", "equals", "of")
+        words = (_is_words(p) and after.loose and after.kind in STARTS) or (verb and after.kind == "MINUS")
         if id(p) in outer and (words or p.kind == "COLON"):
-            return _last_letter(side[k + 1 :])
+            joined = k and side[k - 1].kind in ENDS and p.kind == "NAME" and p.text.split(" ")[0] not in CONNECTING
+            return [] if joined else _last_letter(side[k + 1 :])
     return _last_letter(side)
 
 
@@ -307,9 +336,9 @@ def _without_fillers(side: list[Piece]) -> list[Piece]:
     while side and side[0].kind == "NAME":
         words = side[0].text.split(" ")
         rest = list(words)
-        while len(rest) > 1 and rest[0] in FILLERS:
+        while len(rest) > 1 and rest[0].lower() in FILLERS:
             rest.pop(0)
-        if len(side) > 1 and rest[0] in FILLERS and len(rest) == 1 and side[1].kind in STARTS and len(rest[0]) > 1:
+        if len(side) > 1 and rest[0].lower() in FILLERS and len(rest) == 1 and side[1].kind in STARTS and len(rest[0]) > 1:
             side = side[1:]
             continue
         return [replace(side[0], text=" ".join(rest)), *side[1:]]
