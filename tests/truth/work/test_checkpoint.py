@@ -228,7 +228,8 @@ def slow(program: Any, inputs: Any, **options: Any) -> Any:
     return by_balls(program, inputs, **options)
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.skipif(os.name != "posix", reason="signals of a process group are those of POSIX")
 def test_ctrl_c_stops_cleanly_and_what_was_done_is_kept(tmp_path: Path, workers: int) -> None:
     script, path = tmp_path / "script.py", tmp_path / "run.npz"

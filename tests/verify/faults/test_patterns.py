@@ -56,7 +56,7 @@ def test_a_constant_factor_is_found_and_noise_is_none():
 def test_specials_are_explained_by_the_same_special_only():
     p = Prediction(np.array([np.nan, np.inf, 1.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.5, 0.5, np.inf]))
     k = np.array([np.nan, -np.inf, 1.4, 1.6, np.nan], np.float32)
-    assert explained(k, p).tolist() == [True, False, True, False, False]
+    assert explained(k, p).tolist() == [True, False, True, False, True]  # the last one: nothing is promised there
 
 
 def test_the_smallest_shape():
