@@ -28,6 +28,7 @@ class Statements:
         self.tiled = {program.dims[a] for s in program for a in _tiled(s)}
         self.rows = {program.dims[a] for s in program if _tiled(s) for a in set(s.domain) - _tiled(s)}
         self.rounded = summed_as_read(program) if known.arithmetic.sum_from_cast else frozenset()
+        self.grown = grown_as(program)
         self.prescaled: dict[str, str] = {}
         for s in program:
             scalars = [name_of(f) for f in sp.Mul.make_args(s.expr) if f.is_Symbol and not f.is_integer]
@@ -124,7 +125,7 @@ class Statements:
                 inside, twice = Unit.of(a.scale_format or a.input), Unit.of(a.compute)
                 relative = (1 + inside.u) ** a.scale_before * (1 + twice.u) ** (2 * a.scale_before) - 1
                 extra = replace(extra, relative=relative * bx.UP, scaled=float(np.min(np.abs(scale.value))))
-        if s.name not in self.program.outputs:
+        if s.name not in self.grown:
             return extra
         keys = [x for x in s.over if not self.tiled or self.program.dims[x] in self.tiled]
         rows = [x for x in s.over if not self.tiled or self.program.dims[x] in self.rows]
@@ -207,6 +208,13 @@ class Statements:
             t for t in sums if t.over and t.reduce == "sum" and sum(isinstance(f, sp.Indexed) for f in _factors(t.expr)) > 1
         ]
         return not s.over and bool(products) and any(f.is_Pow and f.exp == -1 for f in parts)
+
+
+def grown_as(program: Program) -> frozenset[str]:
+    """Tensors that grow in the buffer of an output: the outputs, and sums that an output is the sum of."""
+    parts = [x for n in program.outputs for x in sp.Add.make_args(program[n].expr) if not program[n].over]
+    names = {name_of(x) for x in parts if isinstance(x, sp.Indexed)}
+    return frozenset(program.outputs) | {n for n in names if n in program and program[n].over}
 
 
 def summed_as_read(program: Program) -> frozenset[str]:

@@ -143,7 +143,7 @@ def constant_ratio(k: Array, base: Prediction, usable: Array) -> float | None:
         factor = float(np.sum(k[large] * np.sign(base.value[large])) / np.sum(weights))
         off = np.abs(k - factor * base.value)
         slack = (1 + abs(factor)) * base.reach + SAME_TO * abs(factor) * np.abs(base.value)
-    fits = bool((off <= slack)[usable].all()) and _explains(off[usable], (k - base.value)[usable])
+        fits = bool((off <= slack)[usable].all()) and _explains(off[usable], (k - base.value)[usable])
     return factor if fits else None
 
 
