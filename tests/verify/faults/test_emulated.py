@@ -39,7 +39,7 @@ EXPLAINED = {
     "X02": ("F57", "tile ", ("online-16", "exp2")),
     "X03": ("F58", "of the sum, tile ", ("online-16", "exp2")),
     "X09": ("F140", "bfloat16", ("three-pass", "online-16", "split")),
-    "X10": ("F142", "bfloat16", ("three-pass", "online-16")),
+    "X10": ("F142", "bfloat16", ("online-16",)),
     "X11": ("F141", "bfloat16", ("three-pass", "online-16")),
     "X25": ("F145", "16", ("three-pass", "online-16", "split", "exp2")),
     "X28": ("F143", "float8_e4m3fn", ("three-pass", "online-16")),
