@@ -28,7 +28,7 @@ class Statements:
         self.tiled = {program.dims[a] for s in program for a in _tiled(s)}
         self.rows = {program.dims[a] for s in program if _tiled(s) for a in set(s.domain) - _tiled(s)}
         self.rounded = summed_as_read(program) if known.arithmetic.sum_from_cast else frozenset()
-        self.grown = grown_as(program)
+        self.grown = _grown_as(program)
         self.prescaled: dict[str, str] = {}
         for s in program:
             scalars = [name_of(f) for f in sp.Mul.make_args(s.expr) if f.is_Symbol and not f.is_integer]
@@ -210,7 +210,7 @@ class Statements:
         return not s.over and bool(products) and any(f.is_Pow and f.exp == -1 for f in parts)
 
 
-def grown_as(program: Program) -> frozenset[str]:
+def _grown_as(program: Program) -> frozenset[str]:
     """Tensors that grow in the buffer of an output: the outputs, and sums that an output is the sum of."""
     parts = [x for n in program.outputs for x in sp.Add.make_args(program[n].expr) if not program[n].over]
     names = {name_of(x) for x in parts if isinstance(x, sp.Indexed)}

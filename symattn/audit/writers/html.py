@@ -15,9 +15,11 @@ from symattn.audit.findings import Audit, Finding
 from symattn.audit.reading import ReadArticle
 from symattn.audit.statements import Chain
 from symattn.audit.writers import mathml, words
+from symattn.htmlpage import html_page
+
+_BADGES = {0: ("right", "nothing wrong"), 1: ("wrong", "something is wrong"), 3: ("open", "not decided")}
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_BADGES = {0: ("right", "nothing wrong"), 1: ("wrong", "something is wrong"), 3: ("open", "not decided")}
 
 
 def page(found: ReadArticle | Audit, *, digits: int = 10) -> str:
@@ -43,13 +45,7 @@ def page(found: ReadArticle | Audit, *, digits: int = 10) -> str:
         _list("Notes", audit.notes),
         _unread(audit),
     ]
-    head = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f"<title>{_text(audit.title)}: {said}</title>\n<style>\n{style()}</style></head>\n"
-    )
-    return head + "<body><main>\n" + "\n".join(p for p in body if p) + "\n</main></body></html>\n"
+    return html_page(f"{_text(audit.title)}: {said}", style(), body, POLICY)
 
 
 def style() -> str:

@@ -11,6 +11,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
+from symattn.htmlpage import html_page
 from symattn.verify.axiswords import axes_of
 from symattn.verify.properties.finding import NOT_APPLICABLE
 from symattn.verify.report import CaseReport, Report, TensorReport, short
@@ -20,7 +21,6 @@ HEADS = 24
 """Panels of a tensor that are drawn at most."""
 FEW = 24
 """Cases up to which pictures of tensors that pass are drawn too."""
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 MEANING = {
     "pass": "Every element is within the bound of the declared arithmetic.",
     "known": "Out of bounds for a known reason.",
@@ -30,6 +30,8 @@ MEANING = {
     "error": "symattn itself failed.",
 }
 STRICT = "Nothing is out of its bound without an excuse, and --strict takes none: "
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def page(report: Report, *, strict: bool = False) -> str:
@@ -62,13 +64,7 @@ def page(report: Report, *, strict: bool = False) -> str:
         _properties(report),
         _list("Not run", report.skipped, "skipped"),
     ]
-    head = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f"<title>{_text(verdict)}: {_text(name)}</title>\n<style>\n{style()}</style></head>\n"
-    )
-    return head + "<body><main>\n" + "\n".join(p for p in parts if p) + "\n</main></body></html>\n"
+    return html_page(f"{_text(verdict)}: {_text(name)}", style(), parts, POLICY)
 
 
 def style() -> str:
