@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from symattn.derivation.nodeprint import Style
 from symattn.derivation.numbersteps import Item, Node
+
+if TYPE_CHECKING:
+    from symattn.derivation.blocks import Section
 
 MAX_MATHJAX = 5000
 
@@ -187,6 +191,7 @@ class Derivation:
     notes: tuple[str, ...] = ()
     rewritings: tuple[str, ...] = ()
     style: Style = field(default_factory=Style)
+    sections: tuple[Section, ...] = ()
 
     def __getitem__(self, tensor: str) -> Step:
         """The step that defines a tensor.
