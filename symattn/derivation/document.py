@@ -15,6 +15,7 @@ from symattn.derivation.numbersteps import Item, Node
 
 if TYPE_CHECKING:
     from symattn.derivation.blocks import Section
+    from symattn.derivation.weightmaps import WeightMap
 
 MAX_MATHJAX = 5000
 
@@ -192,6 +193,7 @@ class Derivation:
     rewritings: tuple[str, ...] = ()
     style: Style = field(default_factory=Style)
     sections: tuple[Section, ...] = ()
+    maps: tuple[WeightMap, ...] = ()
 
     def __getitem__(self, tensor: str) -> Step:
         """The step that defines a tensor.

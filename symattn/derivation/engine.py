@@ -24,6 +24,7 @@ from symattn.derivation.symbols import step_formulas
 from symattn.derivation.tangentnames import dotted_for, naming_of_tangent
 from symattn.derivation.unicodemath import unicode_math
 from symattn.derivation.values import HEADS, VOCABULARY, Numbers
+from symattn.derivation.weightmaps import weight_maps
 from symattn.derivation.work import Worksheet
 from symattn.errors import DefinitionError, FileFormatError, InputValueError, LimitError
 from symattn.grammarprint import write_value
@@ -156,6 +157,7 @@ class _Engine:
             notes=self.notes(program, made, numbers, style),
             rewritings=tuple(map(str, self.made.rewritings)),
             style=style,
+            maps=weight_maps(numbers) if numbers else (),
         )
 
     @property
