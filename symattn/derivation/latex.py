@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
 from symattn.derivation.escaping import arrow, latex_text, shortened, visible
-from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, decimal_pieces, flow, formula_parts, line_parts, widest
+from symattn.derivation.latexblocks import sections
+from symattn.derivation.latexlines import WIDTH, broken, display, items
+from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, decimal_pieces, formula_parts, line_parts, widest
 from symattn.derivation.nodeprint import Style
 
 Escape = Callable[[str], str]
 
-WIDTH = 76
-"""Characters that fit on a line of the document, about."""
 PREAMBLE = r"""\documentclass[10pt,a4paper,fleqn]{article}
 \usepackage{amsmath}
 \setlength{\oddsidemargin}{-0.2in}
@@ -38,21 +38,18 @@ def document(d: Derivation) -> str:
     if d.inputs:
         out += [r"\subsection*{Given}", *grids(d.inputs, d.style)]
     for s in d.steps:
-        out += step(s, d.style)
+        out += [*sections(d.sections, s.number), *step(s, d.style)]
+    out += sections(d.sections)
     for title, said in (("Notes", d.notes), (d.rewritten, d.rewritings)):
         if said:
-            out += [rf"\subsection*{{{title}}}", *_items(map(latex_text, said))]
+            out += [rf"\subsection*{{{title}}}", *items(map(latex_text, said))]
     rows = [f"{latex_text(name)}: {latex_text(value)}" for name, value in conventions(d)]
-    out += [r"\subsection*{Conventions}", *_items(rows), r"\end{document}"]
+    out += [r"\subsection*{Conventions}", *items(rows), r"\end{document}"]
     return "\n".join(out) + "\n"
 
 
 def _sentences(texts: Iterable[str]) -> list[str]:
     return [latex_text(t) + r"\par" for t in texts if t]
-
-
-def _items(rows: Iterable[str]) -> list[str]:
-    return [r"\begin{itemize}", *(rf"\item {r}" for r in rows), r"\end{itemize}"]
 
 
 def _words(d: Derivation) -> list[str]:
@@ -72,7 +69,7 @@ def step(s: Step, style: Style) -> list[str]:
     """One step: heading, reason, formulas, work, values."""
     out = [rf"\subsection*{{{s.number}. {latex_text(s.name)}}}", latex_text(s.reason) + r"\par"]
     if s.formulas:
-        out += _display([_rows(formula_parts(f.latex)) for f in s.formulas])
+        out += display([broken(formula_parts(f.latex)) for f in s.formulas])
     if s.derived:
         out.append(rf"How known: {latex_text(s.known)}.\par")
     if s.remark:
@@ -80,39 +77,10 @@ def step(s: Step, style: Style) -> list[str]:
     if s.lines:
         groups: list[list[str]] = []
         for x in s.lines:
-            groups.append(_rows(line_parts(x, style), latex_text(arrow(x.note))))
+            groups.append(broken(line_parts(x, style), latex_text(arrow(x.note))))
             groups += [[rf"&\;\vdots \quad \text{{{s.cut(x)}}}"]] if x.row else []
-        out += _display(groups)
+        out += display(groups)
     return out + grids(s.grids, style)
-
-
-def _display(groups: Iterable[Sequence[str]], gap: str = "") -> list[str]:
-    rows = [r for g in groups for r in g]
-    return [r"\begin{align*}", *(r + rf" \\{gap}" for r in rows[:-1]), rows[-1], r"\end{align*}"]
-
-
-def _rows(parts: Sequence[Part], note: str = "") -> list[str]:
-    """The rows of one formula in an ``align*``."""
-    head = parts[0].pieces[0].latex
-    rows = []
-    for k, (relation, pieces, continued) in enumerate(flow(parts, WIDTH)):
-        lead = head if not k else ""
-        sign = "" if continued else RELATIONS[relation][0] + " "
-        rows.append(f"{lead} &{sign}{chr(92) + 'qquad ' if continued else ''}{joined(pieces)}")
-    rows = rows or [f"{head} &"]
-    return [rows[0] + rf" \tag*{{\small {note}}}", *rows[1:]] if note else rows
-
-
-def joined(pieces: Iterable[Piece]) -> str:
-    """Pieces side by side; a sign at the start of a line keeps the space of a sign between two terms."""
-    out = ""
-    for p in pieces:
-        tex = p.latex
-        if not out and tex[:2] in ("+ ", "- "):
-            tex = "{} " + tex
-        gap = r" \quad" if tex.startswith(r"\text{where }") else r" \ " if tex.startswith(r"\text{and }") else " "
-        out += (gap if out else "") + tex
-    return out
 
 
 def grid_name(g: Grid, style: Style) -> str:
@@ -132,7 +100,7 @@ def grids(found: Sequence[Grid], style: Style) -> list[str]:
         if bodies[-1][1] is None:
             out += _listed(g, style)
         else:
-            out += _display([[f"{name if not k else ''} &{b}" for k, b in enumerate(fitting)]], "[6pt]")
+            out += display([[f"{name if not k else ''} &{b}" for k, b in enumerate(fitting)]], "[6pt]")
     return out
 
 
@@ -208,4 +176,4 @@ def listed_parts(g: Grid, style: Style) -> list[tuple[Part, ...]]:
 
 
 def _listed(g: Grid, style: Style) -> list[str]:
-    return _display([_rows(parts) for parts in listed_parts(g, style)])
+    return display([broken(parts) for parts in listed_parts(g, style)])

@@ -7,7 +7,7 @@ is. What the pieces are made of (LaTeX, text) is the writer's business.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from symattn.derivation.document import Cell, Line
@@ -19,6 +19,9 @@ CHUNK = 48
 """Digits of a long decimal that stay together."""
 WIDEST = 64
 """Decimals put in are left out where a piece of them is wider than this."""
+
+NARROWEST = 8
+"""Columns of a table are not made narrower than this."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,23 @@ class Part:
         return sum(p.width + 1 for p in self.pieces) + (2 if self.relation else 0)
 
 
-RELATIONS = {"=": ("=", "="), "≈": (r"\approx", "≈")}
+RELATIONS: Mapping[str, tuple[str, str]] = {
+    "=": ("=", "="),
+    "≈": (r"\approx", "≈"),
+    "≤": (r"\le", "≤"),
+    "≥": (r"\ge", "≥"),
+    "<": (r"\lt", "<"),
+    ">": (r"\gt", ">"),
+    "≠": (r"\ne", "≠"),
+    "←": (r"\gets", "←"),
+    "∝": (r"\propto", "∝"),
+    "≡": (r"\equiv", "≡"),
+    "⟹": (r"\implies", "⟹"),
+    "⟺": (r"\iff", "⟺"),
+}
+"""Sign -> how LaTeX and text write it; a formula may be broken before each of them."""
+_SIGN_OF = {tex: sign for sign, (tex, _) in RELATIONS.items()} | {"<": "<", ">": ">", r"\leq": "≤", r"\geq": "≥"}
+_RELATION = re.compile(rf" ({'|'.join(map(re.escape, sorted(_SIGN_OF, key=len, reverse=True)))}) ")
 
 
 def line_parts(line: Line, style: Style) -> tuple[Part, ...]:
@@ -103,9 +122,9 @@ def formula_parts(latex: str) -> tuple[Part, ...]:
     [('', ['dS']), ('=', ['P ∘ (dP - D)', '+ E', 'where j ≤ i'])]
     """
     body, where, condition = latex.partition(r" \quad\text{where }")
-    left, *right = _split(body, r" = ")
-    parts = [Part("", (_piece(left),))]
-    parts += [Part("=", tuple(_piece(q) for p in _split_sums(side) for q in _torn(p))) for side in right]
+    left, *right = _split_relations(body)
+    parts = [Part("", (_piece(left[1]),))]
+    parts += [Part(sign, tuple(_piece(q) for p in _split_sums(side) for q in _torn(p))) for sign, side in right]
     if where:
         first, *more = _split(condition, r" \text{ and } ")
         pieces = [_piece(r"\text{where }" + first), *(_piece(r"\text{and } " + m) for m in more)]
@@ -137,6 +156,16 @@ def _split(latex: str, sign: str) -> list[str]:
             found.append(latex[start : m.start()])
             start = m.end()
     return [*found, latex[start:]]
+
+
+def _split_relations(latex: str) -> list[tuple[str, str]]:
+    """The sides of a formula, each behind its relation; that of the first is empty."""
+    depths, found, start, sign = _depths(latex), [], 0, ""
+    for m in _RELATION.finditer(latex):
+        if depths[m.start()] == 0:
+            found.append((sign, latex[start : m.start()]))
+            start, sign = m.end(), _SIGN_OF[m[1]]
+    return [*found, (sign, latex[start:])]
 
 
 def _split_sums(latex: str) -> list[str]:
@@ -223,3 +252,15 @@ def _sign(relation: str) -> Piece:
 def widest(pieces: Iterable[Piece]) -> int:
     """The width of the widest piece, 0 where there is none."""
     return max((p.width for p in pieces), default=0)
+
+
+def fitted(widths: Sequence[int], room: int) -> list[int]:
+    """The widths of the columns of a table, the widest ones made narrower until all fit, with three characters to each for a gap.
+
+    >>> fitted([5, 40, 30], 60), fitted([5, 6], 60)
+    ([5, 23, 23], [5, 6])
+    """
+    out = list(widths)
+    while sum(out) + 3 * len(out) > room and max(out) > NARROWEST:
+        out[out.index(max(out))] -= 1
+    return out

@@ -2,54 +2,42 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Iterable, Sequence
-
 from symattn.derivation.document import Derivation, Grid, Step, conventions
 from symattn.derivation.escaping import arrow, display_width, shortened, visible
 from symattn.derivation.latex import skipped
-from symattn.derivation.layout import Part, Piece, cell_piece, flow, formula_parts, line_parts
+from symattn.derivation.layout import cell_piece, formula_parts, line_parts
 from symattn.derivation.nodeprint import Style
+from symattn.derivation.textblocks import sections
+from symattn.derivation.textlines import WIDTH, fits, formula, heading, noted, right, wrapped
 from symattn.derivation.unicodemath import unicode_math
-
-WIDTH = 80
 
 
 def document(d: Derivation) -> str:
     """The whole derivation."""
     out: list[str] = []
-    out += _heading(d.title, "=")
-    out += _wrapped(d.about)
+    out += heading(d.title, "=")
+    out += wrapped(d.about)
     out += _words(d)
-    out += _wrapped(f"Definition: {d.definition}", "  ") if d.definition else []
+    out += wrapped(f"Definition: {d.definition}", "  ") if d.definition else []
     if d.inputs:
         out += ["", "Given"]
         for g in d.inputs:
             out += ["", *_grid(g, d.style)]
     for s in d.steps:
-        out += ["", *_step(s, d.style)]
+        out += [*sections(d.sections, s.number), "", *_step(s, d.style)]
+    out += sections(d.sections)
     if d.notes:
-        out += ["", *_heading("Notes", "-")]
+        out += ["", *heading("Notes", "-")]
         for n in d.notes:
-            out += _wrapped(n, "  ", "- ")
+            out += wrapped(n, "  ", "- ")
     if d.rewritings:
-        out += ["", *_heading(d.rewritten, "-")]
+        out += ["", *heading(d.rewritten, "-")]
         for n in d.rewritings:
-            out += _wrapped(n, "  ", "- ")
-    out += ["", *_heading("Conventions", "-")]
+            out += wrapped(n, "  ", "- ")
+    out += ["", *heading("Conventions", "-")]
     for name, value in conventions(d):
-        out += _wrapped(f"{name}: {value}", "    ", "  ")
+        out += wrapped(f"{name}: {value}", "    ", "  ")
     return "\n".join(line.rstrip() for line in out) + "\n"
-
-
-def _wrapped(text: str, indent: str = "", first: str = "") -> list[str]:
-    return textwrap.wrap(visible(text), WIDTH, initial_indent=first, subsequent_indent=indent) if text else []
-
-
-def _heading(text: str, line: str) -> list[str]:
-    title = shortened(visible(text), WIDTH)
-    return [title, line * display_width(title)]
 
 
 def _words(d: Derivation) -> list[str]:
@@ -57,7 +45,7 @@ def _words(d: Derivation) -> list[str]:
     for label, key in (("Queries", "i"), ("Keys", "j")):
         if key in d.words and not (key == "j" and d.words["j"] == d.words.get("i")):
             said = "  ".join(f"{k} {shortened(visible(w))}" for k, w in enumerate(d.words[key], d.style.origin))
-            out += _wrapped(f"{'Words' if d.words.get('j') == d.words.get('i') else label}: {said}", "  ")
+            out += wrapped(f"{'Words' if d.words.get('j') == d.words.get('i') else label}: {said}", "  ")
     if d.follow is not None:
         word = d.words.get("i", ())
         out.append(f"Followed: query {d.style.counted([d.follow])}" + (f", {shortened(visible(word[d.follow]))}" if word else ""))
@@ -65,76 +53,24 @@ def _words(d: Derivation) -> list[str]:
 
 
 def _step(s: Step, style: Style) -> list[str]:
-    out = [*_heading(f"{s.number}. {s.name}", "-"), *_wrapped(s.reason)]
+    out = [*heading(f"{s.number}. {s.name}", "-"), *wrapped(s.reason)]
     if s.formulas:
         out.append("")
     for f in s.formulas:
-        out += _formula(formula_parts(f.latex), "    ")
+        out += formula(formula_parts(f.latex), "    ")
     if s.derived:
-        out += ["", *_wrapped(f"How known: {s.known}.")]
+        out += ["", *wrapped(f"How known: {s.known}.")]
     if s.remark:
-        out += ["", *_wrapped(s.remark)]
+        out += ["", *wrapped(s.remark)]
     if s.lines:
         out.append("")
-    beside = all(_fits(_formula(line_parts(x, style), "    "), visible(arrow(x.note))) for x in s.lines if x.note)
+    beside = all(fits(formula(line_parts(x, style), "    "), visible(arrow(x.note))) for x in s.lines if x.note)
     for line in s.lines:
-        out += _noted(_formula(line_parts(line, style), "    "), visible(arrow(line.note)), beside)
+        out += noted(formula(line_parts(line, style), "    "), visible(arrow(line.note)), beside)
         out += [f"    ⋮   {s.cut(line)}"] if line.row else []
     for g in s.grids:
         if not skipped(g, s.grids, _table(g, style, False, f"  {grid_title(g, style)} =") is not None):
             out += ["", *_grid(g, style)]
-    return out
-
-
-def _fits(lines: Sequence[str], note: str) -> bool:
-    """Whether there is room for a note beside a formula."""
-    return len(lines) == 1 and display_width(lines[0]) + display_width(note) + 3 <= WIDTH
-
-
-def _noted(lines: list[str], note: str, beside: bool) -> list[str]:
-    """A formula with its note: at the right margin, or above where that has no room for all notes of the step."""
-    if not note:
-        return lines
-    if beside:
-        return [lines[0] + " " * (WIDTH - display_width(lines[0]) - display_width(note)) + note]
-    return [f"    {note}:", *lines]
-
-
-def _formula(parts: Sequence[Part], indent: str) -> list[str]:
-    head = parts[0].pieces[0].text
-    lines = flow(parts, WIDTH - len(indent))
-    out = []
-    for k, (relation, pieces, continued) in enumerate(lines):
-        body = _joined(pieces)
-        lead = head if not k else " " * display_width(head)
-        out.append(f"{indent}{lead} {relation if not continued else ' '} {'  ' if continued else ''}{body}")
-    if not lines:
-        out.append(indent + head)
-    return [piece for line in out for piece in _hard(line, indent + " " * (display_width(head) + 5))]
-
-
-def _joined(pieces: Iterable[Piece]) -> str:
-    out = ""
-    for p in pieces:
-        digits = out[-1:].isdigit() and p.text[:1].isdigit()
-        out += ("" if digits or not out else "   " if p.text.startswith("where ") else " ") + p.text
-    return out
-
-
-def _hard(line: str, indent: str) -> list[str]:
-    """A line that is still too long, torn where it must be."""
-    if display_width(line) <= WIDTH:
-        return [line]
-    torn = textwrap.wrap(
-        line, WIDTH, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=False, replace_whitespace=False
-    )
-    out = torn[:1]
-    for rest in torn[1:]:  # a sign goes with what it adds
-        sign = re.search(r" ([+-]) *$", out[-1])
-        if sign and display_width(rest) + 2 <= WIDTH:
-            out[-1] = out[-1][: sign.start()]
-            rest = f"{indent}{sign[1]} {rest[len(indent) :]}"
-        out.append(rest)
     return out
 
 
@@ -178,16 +114,12 @@ def _table(g: Grid, style: Style, exact: bool, lead: str) -> list[str] | None:
     pad = " " * display_width(lead)
     out = []
     if columns:
-        out.append(f"{pad}  {' ' * side}" + "   ".join(_right(w, n) for w, n in zip(columns, widths, strict=True)))
+        out.append(f"{pad}  {' ' * side}" + "   ".join(right(w, n) for w, n in zip(columns, widths, strict=True)))
     for k, row in enumerate(cells):
-        body = "   ".join(_right(c, n) for c, n in zip(row, widths, strict=True))
+        body = "   ".join(right(c, n) for c, n in zip(row, widths, strict=True))
         name = (rows[k] + " " * (side - display_width(rows[k]))) if rows else ""
         out.append(f"{lead if k == len(cells) // 2 else pad} {name}[{body}]")
     return out
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - display_width(text)) + text
 
 
 def _listed(g: Grid, style: Style, title: str) -> list[str]:
