@@ -198,10 +198,32 @@ def _section(e: Entry) -> list[str]:
     return out
 
 
+def index() -> str:
+    """The page of all families in Markdown: a table of the variants of each.
+
+    >>> index().splitlines()[0]
+    '# The catalogue'
+    """
+    families = variants.families()
+    out = ["# The catalogue", "", "Made from the catalogue by `python -m symattn.catalogue`.", ""]
+    out += [f"{len(variants.names())} variants in {len(families)} families. Each works in every command: `symattn derive NAME`,"]
+    out += ["`symattn verify KERNEL --variant NAME`, `symattn prove --all --variant NAME`.", ""]
+    for family, title in families.items():
+        out += [f"## [{title}]({family}.md)", "", "| variant | idea |", "|---|---|"]
+        for name in variants.names():
+            if variants.family_of(name) == family:
+                idea = variants.get(name).idea.replace("|", r"\|").replace("*", r"\*")
+                anchor = name.replace(".", "")
+                out.append(f"| [{name}]({family}.md#{anchor}) | {idea} |")
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
 def write_pages(folder: str) -> None:
-    """Write the page of every family into a folder."""
+    """Write the page of every family, and that of all families, into a folder."""
     from pathlib import Path
 
+    (Path(folder) / "index.md").write_text(index(), encoding="utf-8")
     for family in variants.families():
         (Path(folder) / f"{family}.md").write_text(page(family), encoding="utf-8")
 

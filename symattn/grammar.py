@@ -16,7 +16,7 @@ logic          ``and or not``; ``& | ~`` between parenthesised comparisons only,
 =============  ============================================================================================
 
 ``^`` is a power in the value of a parameter (``--param slope=2^-3``, see :func:`symattn.numbers.exact_number`), and refused in a
-score, where Python and mathematics read it differently. :func:`write` is the way back from SymPy to text.
+score, where Python and mathematics read it differently. :func:`symattn.grammarprint.write` is the way back from SymPy to text.
 """
 
 from __future__ import annotations

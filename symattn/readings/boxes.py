@@ -33,6 +33,8 @@ UP, DOWN = 1 + 2.0**-49, 1 - 2.0**-49
 class Box:
     """An enclosure of a tensor: the true values t and the computed values k of a kernel.
 
+    ``low`` and ``least`` may be given as functions: few boxes are ever asked for them.
+
     Parameters
     ----------
     value
@@ -55,8 +57,6 @@ class Box:
         How often a sum over this tensor may be multiplied by a correction of the running maximum.
     least
         ``|t| >= least``, where more is known than ``|v| - own``.
-
-    ``low`` and ``least`` may be given as functions: few boxes are ever asked for them.
     """
 
     value: Array

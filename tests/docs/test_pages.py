@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -25,7 +25,7 @@ def console_blocks() -> list[tuple[str, str, str]]:
         for block in re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
             for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
                 command, _, output = part.partition("\n")
-                found.append((page.name, command, output))
+                found.append((str(page.relative_to(ROOT)), command, output))
     return found
 
 
@@ -36,7 +36,7 @@ def matches(expected: str, got: str) -> bool:
     return re.fullmatch(pattern, "\n".join(line.rstrip() for line in got.strip("\n").splitlines())) is not None
 
 
-SLOW = {"findings.md"}
+SLOW = {"docs/findings.md"}
 """Pages whose commands run real kernels."""
 COMMANDS = [
     pytest.param(*b, marks=pytest.mark.slow if b[0] in SLOW else ()) for b in console_blocks() if not b[1].startswith("cat ")
@@ -60,7 +60,7 @@ def files_of(page: str) -> list[tuple[str, str]]:
     return [(shlex.split(c)[1], out) for p, c, out in console_blocks() if p == page and c.startswith("cat ")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target, _ in LINK.findall(page.read_text(encoding="utf-8")):
         if "://" not in target:

@@ -16,5 +16,9 @@ def test_the_page_of_a_family_is_up_to_date(family: str) -> None:
     assert (PAGES / f"{family}.md").read_text(encoding="utf-8") == catalogue.page(family), "run python -m symattn.catalogue"
 
 
+def test_the_page_of_all_families_is_up_to_date() -> None:
+    assert (PAGES / "index.md").read_text(encoding="utf-8") == catalogue.index(), "run python -m symattn.catalogue"
+
+
 def test_there_are_no_other_pages() -> None:
-    assert {p.stem for p in PAGES.glob("*.md")} == set(variants.families())
+    assert {p.stem for p in PAGES.glob("*.md")} == {*variants.families(), "index"}
