@@ -15,7 +15,7 @@ LONGEST = 24
 _LATEX: Mapping[str, str] = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    '"': "''", "`": r"\textasciigrave{}", "-": "{-}", "'": "'", "→": r"$\to$", "≤": r"$\le$", "≥": r"$\ge$", "∞": r"$\infty$",
+    '"': "''", "`": r"\`{}", "-": "{-}", "'": "'", "→": r"$\to$", "≤": r"$\le$", "≥": r"$\ge$", "∞": r"$\infty$",
     "ß": r"\ss{}", "æ": r"\ae{}", "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}",
     "ø": r"\o{}", "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}",
     "å": r"\aa{}", "Å": r"\AA{}", "¿": "?`", "¡": "!`", "…": r"\dots{}", "–": "--", "—": "---", "×": r"$\times$",
@@ -85,7 +85,7 @@ def latex_text(text: str) -> str:
 
 def _latex_letter(c: str) -> str:
     if c == "*":
-        return r"*\allowbreak{}"  # a score without blanks is broken at its products
+        return r"*\hspace{0pt}"  # a score without blanks is broken at its products
     if c in _LATEX:
         return _LATEX[c]
     if c.isascii():

@@ -13,43 +13,15 @@ from symattn.definition import Definition
 from symattn.derivation import Derivation, derive, examples
 from symattn.derivation.escaping import display_width
 from symattn.derivation.html import math
-from tests.derivation.cases import TWO_HEADS, variant
+from tests.derivation.cases import HOSTILE, TWO_HEADS, hostile, variant, wide
 from tests.support import require_program, rows
 
-HOSTILE = [
-    r"\input{x}",
-    "<script>alert(1)</script>",
-    "$x$ & 5% #1",
-    "a\u202eb\u0007",
-    "猫é",
-    "]]>--></math>",
-    "| `c` | **b** ~",
-    "w" * 150,
-]
 CASES = [(name, gradient) for name in examples.shipped() for gradient in (False, True)]
-
-
-def quoted(word: str) -> str:
-    return json.dumps(word)
-
-
-@cache
-def hostile() -> Derivation:
-    words = ", ".join(map(quoted, HOSTILE))
-    rows = "\n".join(f"{quoted(w)} = [{k}, 0.5, '{k + 1}/7']" for k, w in enumerate(HOSTILE))
-    text = f"title = {quoted(HOSTILE[0])}\nabout = {quoted(HOSTILE[1] + HOSTILE[2])}\ntokens = [{words}]\n[embedding]\n{rows}"
-    return derive(example=examples.parse(text.encode(), "hostile.toml"))
 
 
 @cache
 def made(name: str, gradient: bool) -> Derivation:
     return derive(example=name, gradient=gradient)
-
-
-def wide() -> Derivation:
-    rows = ", ".join(f"[{k}.25, 1, '{k + 1}/3', -{k}]" for k in range(11))
-    text = f"X = [{rows}]\ndigits = 50\ngrad_out = [{rows}]\n[definition]\nsoftcap = 3\nwindow = [4, 1]"
-    return derive(example=examples.parse(text.encode(), "wide.toml"), gradient=True, show_max=True, lse=True)
 
 
 # --- LaTeX
