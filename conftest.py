@@ -3,5 +3,7 @@
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
-pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["README.md", "docs/*.md", "docs/*/*.md"]).pytest()
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["README.md", "docs/*.md", "docs/*/*.md"]
+).pytest()
 collect_ignore_glob = ["docs/conf.py", "docs/_sphinx/*", "docs/_build/*"]

@@ -29,7 +29,7 @@ def add(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] += "".join(toctree(caption, pages) for caption, pages in CHAPTERS.items())
     if docname == "variants/index":
         folder = Path(app.srcdir, "variants")
-        source[0] += toctree("Families", sorted(p.stem for p in folder.glob("*.md") if p.stem != "index"))
+        source[0] += toctree("Families", sorted(f"{p.stem} <{p.stem}>" for p in folder.glob("*.md") if p.stem != "index"))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
