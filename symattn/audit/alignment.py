@@ -76,7 +76,7 @@ def _together(before: tuple[Node, ...], after: tuple[Node, ...], written: Writte
 
 def plain(node: Node) -> Node:
     """A formula without the brackets around it."""
-    while isinstance(node, Apply) and node.op == "group":
+    while isinstance(node, Apply) and node.op in ("group", "braced"):
         node = node.args[0]
     return node
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from symattn.audit.language_symbols import ROWS
+from symattn.audit.normal import with_decimal_points, without_html
 from symattn.errors import LimitError
 
 LARGEST = 400_000
@@ -85,12 +86,13 @@ def article(source: str) -> Article:
     """
     if len(source) > LARGEST:
         raise LimitError(f"the article has {len(source)} characters; {LARGEST} are read, give a part of it")
-    text = source
+    text = without_html(source)
     for pattern in _BLANKED:
         text = pattern.sub(_blank, text)
     text = _EMPHASIS.sub(r"  \1  ", text)
     if "\\documentclass" in text or "\\begin{document}" in text:
         text = _COMMENT.sub(_blank, text)
+    text = with_decimal_points(text)
     starts = (0, *(m.end() for m in re.finditer("\n", source)))
     return Article(source, text, starts)
 

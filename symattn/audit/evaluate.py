@@ -128,8 +128,12 @@ class Evaluator:
         op = node.op
         if op == "neg" and isinstance(node.args[0], Number):
             return self.source.number(node.args[0], True)
-        if op == "bigsum":
+        if op in ("bigsum", "bigprod"):
             return self._bigsum(node, bound)
+        if op == "braced":
+            return self._value(node.args[0], bound)
+        if op == "named:sigma" and len(node.args) == 1:
+            return self._sigma(node, bound)
         if op.startswith("named:"):
             raise UnknownNameError(f"`{op[6:].lstrip('_')}` is a function that the page does not define")
         if op == "power" and isinstance(node.args[0], Name) and node.args[0].text == "e":
@@ -146,6 +150,8 @@ class Evaluator:
 
     def _bigsum(self, node: Apply, bound: Binding) -> Value:
         options = dict(node.options)
+        if not options and node.op == "bigprod":
+            raise GrammarError("a product without bounds is not computed here")
         if not options:
             return self._call("sum", [self._value(node.args[0], bound)], node)
         index, first, last = options["index"], options["first"], options["last"]
@@ -153,7 +159,20 @@ class Evaluator:
         low, high = int(first.text), int(last.text)
         if high - low > 500:
             raise LimitError("a sum of more than 500 terms is not computed here")
-        return self._sum([self._value(node.args[0], {**bound, index.text: k}) for k in range(low, high + 1)])
+        terms = [self._value(node.args[0], {**bound, index.text: k}) for k in range(low, high + 1)]
+        if node.op == "bigsum":
+            return self._sum(terms)
+        out: Value = Fraction(1)
+        for term in terms:
+            out = self.hadamard(out, term)
+        return out
+
+    def _sigma(self, node: Apply, bound: Binding) -> Value:
+        """`σ(x)` of a number is the sigmoid; of a vector pages mean the softmax as well."""
+        x = self._value(node.args[0], bound)
+        if shape(x):
+            raise UnknownNameError("`sigma` of a vector may be the softmax or the sigmoid: the page does not say which")
+        return functions.ELEMENTWISE["sigmoid"](x)
 
     def _call(self, name: str, args: list[Value], node: Apply) -> Value:
         if not args:
@@ -165,6 +184,9 @@ class Evaluator:
             return self._each(functions.ELEMENTWISE[name], args[0])
         if name in ("dot", "matmul", "outer") and len(args) == 2:
             return arrays.outer(*args) if name == "outer" else self._product(args[0], args[1])
+        if name == "argmax" and len(shape(args[0])) == 1:
+            self.ambiguous = True  # pages count from 1, programs from 0
+            return functions.position_of_largest(args[0]) - (self.mode == "elementwise")
         return functions.of_arrays(name, args, axis(node))
 
     def _each(self, f: Callable[[Real], Real], a: Value) -> Value:
@@ -220,6 +242,7 @@ class Evaluator:
 _ACTIONS: dict[str, Callable[..., Value]] = {
     "neg": lambda e, a: arrays.mapped(negative, a),
     "group": lambda e, a: a,
+    "degrees": lambda e, a: arrays.broadcast(multiply, a, divide(constant("pi"), Fraction(180))),
     "times": Evaluator.times,
     "dot": Evaluator.times,
     "star": Evaluator.times,

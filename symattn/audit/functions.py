@@ -26,6 +26,7 @@ def _log_to(base: int) -> Callable[[Real], Real]:
 
 ELEMENTWISE: dict[str, Callable[[Real], Real]] = {
     "exp": exp, "log": log, "sqrt": sqrt, "tanh": tanh, "sin": sin, "cos": cos,
+    "tan": lambda x: divide(sin(x), cos(x)),
     "abs": absolute, "sigmoid": _sigmoid, "relu": _relu,
     "log2": _log_to(2), "log_2": _log_to(2), "log10": _log_to(10), "log_10": _log_to(10), "log_e": log,
 }  # fmt: skip
@@ -106,6 +107,8 @@ def of_arrays(name: str, args: list[Value], axis: int = -1) -> Value:
     if base == "diag" and len(args) == 1 and len(shape(args[0])) == 1:
         n = len(args[0])
         return tuple(tuple(args[0][i] if i == j else Fraction(0) for j in range(n)) for i in range(n))
+    if base in ("det", "trace") and len(args) == 1:
+        return _of_square(base, args[0])
     raise GrammarError(f"`{name}` of {len(args)} arguments is not computed here")
 
 
@@ -125,6 +128,38 @@ def _whole(name: str, args: list[Value], axis: int) -> Value:
         rows = args[0] if axis == 1 else arrays.transposed(args[0])
         return tuple(_WHOLE[name](list(r)) for r in rows)
     return _WHOLE[name]([x for a in args for x in flat(a)])
+
+
+def position_of_largest(a: Value) -> Fraction:
+    """Which element of a vector is the largest, counted from 1.
+
+    Raises
+    ------
+    UndecidedError
+        When two are too near to each other.
+    """
+    best = 0
+    for k in range(1, len(a)):
+        best = k if _sign(subtract(a[k], a[best])) > 0 else best
+    return Fraction(best + 1)
+
+
+def _of_square(name: str, a: Value) -> Real:
+    """The trace or the determinant of a square matrix."""
+    n = len(a) if shape(a) else 0
+    if shape(a) != (n, n) or n > 6:
+        raise ShapeError(f"`{name}` is taken of a square matrix of up to 6 rows")
+    return total([a[k][k] for k in range(n)]) if name == "trace" else _determinant(a)
+
+
+def _determinant(a: Value) -> Real:
+    """By the first row."""
+    if len(a) == 1:
+        return a[0][0]  # type: ignore[no-any-return]
+    minors = [tuple(row[:k] + row[k + 1 :] for row in a[1:]) for k in range(len(a))]
+    terms = [multiply(x, _determinant(m)) for x, m in zip(a[0], minors, strict=True) if x != 0]
+    signs = [k % 2 for k, x in enumerate(a[0]) if x != 0]
+    return total([negative(t) if odd else t for t, odd in zip(terms, signs, strict=True)])
 
 
 def _joined(args: list[Value]) -> Value:

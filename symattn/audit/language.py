@@ -220,10 +220,16 @@ class _Build(Transformer[Token, Node]):
     def power(self, t: list[Any]) -> Node:
         return apply("power", (t[0], t[2]), t[0].start, t[2].end)
 
+    def degrees(self, t: list[Any]) -> Node:
+        return apply("degrees", (t[0],), t[0].start, t[1].end_pos)
+
+    def braced(self, t: list[Any]) -> Node:
+        return apply("braced", (t[1], *t[3:]), t[0].start_pos, t[-1].end)
+
     def bigsum(self, t: list[Any]) -> Node:
         m = _BOUNDS.match(t[0].value.detail)
         bounds = m and (("index", Name(m[1], 0, 0)), ("first", Number(m[2], 0, 0)), ("last", Number(m[3], 0, 0)))
-        return apply("bigsum", (t[1],), t[0].start_pos, t[1].end, bounds or ())
+        return apply("bigprod" if "prod" in t[0] or t[0] == "∏" else "bigsum", (t[1],), t[0].start_pos, t[1].end, bounds or ())
 
     def rows(self, t: list[Any]) -> list[list[Node]]:
         return [r for r in t if isinstance(r, list) and r]
@@ -243,12 +249,15 @@ class _Build(Transformer[Token, Node]):
             raise GrammarError("a matrix has an empty entry")
         if len(rows) == 1:
             return array(tuple(rows[0]), start, end)
-        return array(tuple(array(tuple(r), r[0].start, r[-1].end) for r in rows), start, end)
+        whole = array(tuple(array(tuple(r), r[0].start, r[-1].end) for r in rows), start, end)
+        return apply("call:det", (whole,), start, end) if t[0] == "vmatrix" else whole
 
 
 def _binary(op: str) -> Any:
     def action(self: _Build, t: list[Any]) -> Node:
         del self
+        if op == "juxtaposed" and isinstance(t[0], Number) and isinstance(t[1], Number):
+            raise GrammarError(f"two numbers side by side, `{t[0].text} {t[1].text}`, are no product")
         number = _with_power_of_ten(t[0], t[-1]) if op in ("times", "dot", "star") else None
         return number or apply(op, (t[0], t[-1]), t[0].start, t[-1].end)
 

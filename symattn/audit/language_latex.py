@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from symattn.audit import language_symbols as known
 from symattn.audit.language_scan import Scan
@@ -11,6 +12,7 @@ from symattn.errors import GrammarError
 
 _COMMAND = re.compile(r"\\([a-zA-Z]+\*?|.|\Z)", re.DOTALL)
 _SHORT = re.compile(r"([0-9a-zA-Z])\s*([0-9a-zA-Z])")
+_ACCENTED = re.compile(r"\s*\{\s*(?:\\(?:mathbf|boldsymbol|bm|vec)\s*)?\{?\s*\\?([A-Za-z]|alpha|beta|gamma|mu|sigma)\s*\}?\s*\}|\s*([A-Za-z])")
 _ENVIRONMENT = re.compile(r"\s*\{([a-zA-Z]+\*?)\}")
 
 
@@ -31,6 +33,8 @@ def command(scan: Scan) -> None:
             scan.pos = scan.mate(scan.pos)
     elif name in known.FONTS:
         _transparent(scan)
+    elif name in known.ACCENTS:
+        _accent(scan, name, start)
     elif name in known.TEXTS or name in ("rm", "bf", "it", "sf"):
         _text_words(scan)
     elif name == "infty":
@@ -39,6 +43,8 @@ def command(scan: Scan) -> None:
         _known_command(scan, name, start)
     elif name == "%":
         raise GrammarError("a percent sign follows no number")
+    elif name == "max" and scan.last is not None and scan.last.text == "arg":
+        scan.out[-1] = replace(scan.last, kind="FUNC", text="argmax", end=scan.pos + scan.offset)
     elif name.lower() in known.FUNCTIONS:
         scan.add("FUNC", known.FUNCTIONS[name.lower()], start, scan.pos)
     else:
@@ -57,6 +63,11 @@ def _known_command(scan: Scan, name: str, start: int) -> None:
         if kind == "FRAC" and (m := _SHORT.match(text, scan.pos)):
             _short_fraction(scan, m)
         return
+    if kind == "BRACED":
+        while text[scan.pos : scan.pos + 1] == " ":
+            scan.pos += 1
+        if text[scan.pos : scan.pos + 1] == "{":
+            scan.braced.add(scan.mate(scan.pos))
     put(scan, kind, text[start : scan.pos], start)
 
 
@@ -77,6 +88,17 @@ def _transparent(scan: Scan) -> None:
         scan.pos += 1
     if text[scan.pos : scan.pos + 1] == "{":
         scan.skip |= {scan.pos, scan.mate(scan.pos) - 1}
+
+
+def _accent(scan: Scan, name: str, start: int) -> None:
+    r"""A letter with an accent is a name of its own: `\hat{x}` is not `x`; over more than a letter it only shows how things look."""
+    m = _ACCENTED.match(scan.text, scan.pos)
+    if m is None:
+        _transparent(scan)
+        return
+    letter = next(x for x in m.groups() if x)
+    scan.pos = m.end()
+    scan.add("NAME", letter + known.ACCENTS[name], start, scan.pos)
 
 
 def _text_words(scan: Scan) -> None:

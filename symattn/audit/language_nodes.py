@@ -145,6 +145,13 @@ def names_in(node: Node) -> list[Name]:
     return [n for p in parts for n in names_in(p)]
 
 
+def parts_of(node: Node, op: str) -> list[Apply]:
+    """All operations of one kind in a node, outermost first."""
+    parts = node.items if isinstance(node, Array) else node.args if isinstance(node, Apply) else ()
+    inner = [n for p in parts for n in parts_of(p, op)]
+    return [node, *inner] if isinstance(node, Apply) and node.op == op else inner
+
+
 def key(node: Node) -> str:
     r"""A text that is the same for formulas that are written alike, whatever the blanks, fonts and brackets.
 

@@ -13,9 +13,9 @@ LONGEST = 40_000
 DEEPEST = 40
 """Brackets inside of brackets."""
 
-STARTS = word_set("NUMBER NAME FUNC FUNCP CALLP LPAR LSQ LBRACE FRAC SQRT ROOT MATBEGIN BIGSUM LANGLE NORM_OPEN ABS_OPEN")
+STARTS = word_set("NUMBER NAME FUNC FUNCP CALLP LPAR LSQ LBRACE FRAC SQRT ROOT MATBEGIN BIGSUM LANGLE NORM_OPEN ABS_OPEN BRACED")
 """What an operand begins with."""
-ENDS = word_set("NUMBER NAME RPAR RSQ RBRACE MATEND RANGLE TRANSPOSE SUBSCRIPT NORM_CLOSE ABS_CLOSE")
+ENDS = word_set("NUMBER NAME RPAR RSQ RBRACE MATEND RANGLE TRANSPOSE SUBSCRIPT DEGREE NORM_CLOSE ABS_CLOSE")
 """What an operand ends with."""
 OPENING = word_set("LPAR LSQ LBRACE MATBEGIN LANGLE CALLP FUNCP")
 CLOSING = {"RPAR": ("LPAR", "CALLP", "FUNCP"), "RSQ": ("LSQ",), "RBRACE": ("LBRACE",), "MATEND": ("MATBEGIN",),
@@ -45,6 +45,8 @@ class Scan:
     open: list[str] = field(default_factory=list)
     bars: dict[str, bool] = field(default_factory=dict)
     skip: set[int] = field(default_factory=set)
+    braced: set[int] = field(default_factory=set)
+    """Where the groups end that have a brace below or above them, with a note."""
     blank: bool = False
     mates: dict[int, int] = field(default_factory=dict)
 

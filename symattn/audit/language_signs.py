@@ -11,6 +11,9 @@ from symattn.errors import GrammarError
 
 LONGEST_SCRIPT = 400
 
+_NOTE = re.compile(r"\s*(?:=|\\approx)?(?:\\[,;]|[-−\d.,\s\[\]])*\d(?:\\[,;%]|[\d.,\s\[\]%])*\Z")
+"""A note below a brace that is a number or a vector: the value of what stands above it."""
+_DEGREE = re.compile(r"[{\s]*(?:\\circ|∘|°)[}\s]*\Z")
 _TRANSPOSE = re.compile(r"(?:\\(?:top|intercal|mathsf|mathrm|text|mathit|rm|sf)\b|[{}\s⊤ᵀ])*(?:T|t)?[{}\s]*\Z")
 _LATIN_TRANSPOSE = re.compile(r"[T⊤ᵀ]|\\top|\\intercal")
 _WORDLIKE = re.compile(r"[A-Z]|\(?\d+\)?|\([^()\s]*\)|\*|'+|\\prime|[a-z]{2,}")
@@ -66,10 +69,10 @@ def unicode_script(scan: Scan) -> None:
     text, start = scan.text, scan.pos
     table, kind = (known.SUBSCRIPTS, "SUB") if text[start] in known.SUBSCRIPTS else (known.SUPERSCRIPTS, "CARET")
     end = start
-    while end < len(text) and text[end] in table:
+    while end < len(text) and (text[end] in table or _is_point(text, end, table)):
         end += 1
     scan.pos = end
-    raw = "".join(table[c] for c in text[start:end])
+    raw = "".join(table.get(c, ".") for c in text[start:end])
     if kind == "SUB":
         subscript(scan, raw, start)
         return
@@ -79,8 +82,14 @@ def unicode_script(scan: Scan) -> None:
         if sign in "+-":
             scan.add("MINUS" if sign == "-" else "PLUS", sign, start, start)
     digits = raw.lstrip("+-")
-    scan.add("NUMBER" if digits.isdigit() else "NAME", digits or "0", start, end)
+    scan.add("NUMBER" if digits.replace(".", "", 1).isdigit() else "NAME", digits or "0", start, end)
     scan.add("RBRACE", "}", end, end)
+
+
+def _is_point(text: str, k: int, table: dict[str, str]) -> bool:
+    """Whether a dot stands between two raised digits: e⁰·⁵."""
+    around = text[k - 1 : k] + text[k + 1 : k + 2]
+    return text[k] in "·." and len(around) == 2 and all(table.get(c, "").isdigit() for c in around)
 
 
 def _raw_script(scan: Scan) -> tuple[str, int]:
@@ -103,12 +112,18 @@ def script(scan: Scan, kind: str, start: int) -> None:
     last = scan.last
     if last is None:
         raise GrammarError("a script `^` or `_` stands before everything")
+    if scan.text[:start].rstrip() and len(scan.text[:start].rstrip()) in scan.braced:
+        _note(scan, raw, start, end)
+        return
     if last.kind == "BIGSUM":
         scan.out[-1] = replace(last, detail=f"{last.detail}{'_' if kind == 'SUB' else '^'}{{{raw}}}", end=end + scan.offset)
         scan.pos = end
     elif kind == "SUB":
         scan.pos = end
         subscript(scan, raw, start)
+    elif _DEGREE.match(short):
+        scan.pos = end
+        scan.add("DEGREE", "°", start, end)
     elif _TRANSPOSE.match(short) and _LATIN_TRANSPOSE.search(short):
         scan.pos = end
         scan.add("TRANSPOSE", raw, start, end)
@@ -117,6 +132,19 @@ def script(scan: Scan, kind: str, start: int) -> None:
         scan.pos = end
     else:
         scan.add("CARET", "^", start, scan.pos)
+
+
+def _note(scan: Scan, raw: str, start: int, end: int) -> None:
+    """What stands below a brace: the value of what is above, or words about it."""
+    opening = scan.text.find("{", start, end)
+    if opening < 0 or not _NOTE.match(raw):
+        scan.pos = end
+        return
+    said = re.match(r"\s*(?:=|\\approx)", raw)
+    if said:
+        scan.skip |= set(range(opening + 1, opening + 1 + said.end()))
+    scan.pos = opening
+    scan.add("NOTE", "_", start, opening)
 
 
 def subscript(scan: Scan, raw: str, start: int) -> None:

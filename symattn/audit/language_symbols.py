@@ -15,7 +15,7 @@ def word_set(text: str) -> frozenset[str]:
 FUNCTIONS = {
     "exp": "exp", "log": "log", "ln": "log", "sqrt": "sqrt", "softmax": "softmax", "max": "max", "min": "min", "sum": "sum",
     "tanh": "tanh",
-    "sin": "sin", "cos": "cos", "sigmoid": "sigmoid", "relu": "relu", "abs": "abs", "mean": "mean", "norm": "norm", "dot": "dot",
+    "sin": "sin", "cos": "cos", "tan": "tan", "det": "det", "tr": "trace", "trace": "trace", "argmax": "argmax", "sigmoid": "sigmoid", "relu": "relu", "abs": "abs", "mean": "mean", "norm": "norm", "dot": "dot",
     "matmul": "matmul", "mm": "matmul", "transpose": "transpose", "array": "array", "tensor": "array", "matrix": "array",
     "asarray": "array", "concat": "concat", "concatenate": "concat", "diag": "diag", "outer": "outer", "round": "array",
     "log_softmax": "log_softmax", "logsumexp": "logsumexp", "lse": "logsumexp", "log2": "log2", "log10": "log10",
@@ -31,6 +31,7 @@ SIGNS = {
     "≃": "APPROX", "≅": "APPROX", "≒": "APPROX", "↦": "MAPS", "→": "ARROW", "⟶": "ARROW", "➜": "ARROW", "➔": "ARROW",
     "⟼": "MAPS", "⇒": "IMPLIES", "⟹": "IMPLIES", "∴": "IMPLIES", "<": "ORDER", ">": "ORDER", "≤": "ORDER", "≥": "ORDER",
     "≠": "ORDER", "…": "ELLIPSIS", "⋯": "ELLIPSIS", "⋮": "ELLIPSIS", "⋱": "ELLIPSIS", "√": "SQRT", "∑": "BIGSUM", "Σ": "BIGSUM",
+    "∏": "BIGSUM", "°": "DEGREE",
     "ᵀ": "TRANSPOSE", "⊤": "TRANSPOSE", "∥": "NORM", "‖": "NORM", "|": "BAR", "^": "CARET", "_": "SUB", ":": "COLON",
 }  # fmt: skip
 """Single characters, as kinds of tokens."""
@@ -50,7 +51,8 @@ COMMANDS = {
     "implies": "IMPLIES", "Longrightarrow": "IMPLIES", "iff": "IMPLIES", "therefore": "IMPLIES", "le": "ORDER", "leq": "ORDER",
     "ge": "ORDER", "geq": "ORDER", "lt": "ORDER", "gt": "ORDER", "neq": "ORDER", "ne": "ORDER", "ll": "ORDER", "gg": "ORDER",
     "in": "ORDER", "ldots": "ELLIPSIS", "dots": "ELLIPSIS", "cdots": "ELLIPSIS", "vdots": "ELLIPSIS", "ddots": "ELLIPSIS",
-    "dotsc": "ELLIPSIS", "dotsb": "ELLIPSIS", "sum": "BIGSUM", "sqrt": "SQRT", "frac": "FRAC", "dfrac": "FRAC", "tfrac": "FRAC",
+    "dotsc": "ELLIPSIS", "dotsb": "ELLIPSIS", "sum": "BIGSUM", "prod": "BIGSUM", "degree": "DEGREE",
+    "underbrace": "BRACED", "overbrace": "BRACED", "sqrt": "SQRT", "frac": "FRAC", "dfrac": "FRAC", "tfrac": "FRAC",
     "cfrac": "FRAC", "nicefrac": "FRAC", "\\": "ROW", "cr": "ROW", "newline": "ROW", "quad": "QUAD", "qquad": "QUAD",
     "top": "TRANSPOSE", "intercal": "TRANSPOSE", "colon": "COLON",
 }  # fmt: skip
@@ -59,7 +61,7 @@ COMMANDS = {
 BLANK_COMMANDS = word_set(
     "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr middle , ; ! : > displaystyle "
     "textstyle scriptstyle limits nolimits nonumber notag hfill strut centering small normalsize large boxed cancel "
-    "underbrace overbrace underline mathstrut ensuremath hline"
+    "underline mathstrut ensuremath hline"
 ) | {" ", "\n"}  # fmt: skip
 """Commands that change how a formula looks and not what it says."""
 
@@ -67,15 +69,18 @@ DROPPED_COMMANDS = word_set("label tag hspace vspace phantom hphantom vphantom c
 """Commands that go away with their argument."""
 
 FONTS = word_set(
-    "mathbf mathrm mathit mathsf mathtt mathcal mathbb mathfrak boldsymbol bm vec hat tilde bar overline pmb mathnormal"
+    "mathbf mathrm mathit mathsf mathtt mathcal mathbb mathfrak boldsymbol bm vec pmb mathnormal"
 )
 """Commands that set their argument in another type: the argument is read as it is."""
+
+ACCENTS = {"hat": "\u0302", "widehat": "\u0302", "tilde": "\u0303", "widetilde": "\u0303", "bar": "\u0304", "overline": "\u0304"}
+"""Commands that make another name of a letter, and the sign of Unicode that does."""
 
 TEXTS = word_set("text textbf textit textrm textsf texttt mbox operatorname operatorname* emph textsc")
 """Commands whose argument is words."""
 
 MATRICES = word_set("matrix bmatrix pmatrix smallmatrix Bmatrix vmatrix Vmatrix bsmallmatrix psmallmatrix array")
-"""Environments that hold a matrix; of determinants, ``vmatrix``, the matrix is meant often enough, and no page takes one."""
+"""Environments that hold a matrix, or for ``vmatrix`` its determinant."""
 
 ROWS = word_set(
     "aligned align alignat gathered split align* gather gather* alignedat equation equation* multline eqnarray "

@@ -36,6 +36,10 @@ def _apply(node: Apply) -> str:
         return text
     if op == "neg":
         return f"-{_held(node.args[0], parts[0])}"
+    if op == "degrees":
+        return f"{_base(node.args[0], parts[0])}°"
+    if op == "braced":
+        return parts[0]
     if op == "group":
         return f"({parts[0]})"
     if op in _SIGNS:
@@ -50,8 +54,8 @@ def _apply(node: Apply) -> str:
         return f"|{parts[0]}|"
     if op == "index":
         return f"{_base(node.args[0], parts[0])}_{','.join(parts[1:])}"
-    if op == "bigsum":
-        return f"∑ {parts[0]}"
+    if op in ("bigsum", "bigprod"):
+        return f"{'∑' if op == 'bigsum' else '∏'} {parts[0]}"
     return f"{op.partition(':')[2] or op}({', '.join(parts)})"
 
 

@@ -19,6 +19,8 @@ from symattn.errors import GrammarError
 
 _NUMBER = re.compile(r"(?:\d{1,3}(?:\{,\}\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?", re.ASCII)
+_SPACED = re.compile(r"\d{1,3}(?:(?:\\[,;:]|[~ \u00a0\u2009\u202f])\d{3})+(?![\d.])(?!\s+\d)", re.ASCII)
+"""A number with a blank before every three digits, where no bracket makes a list of it."""
 _ELLIPSIS = re.compile(r"…|\.\.\.|\\l?dots\b")
 _PERCENT = re.compile(r"(?:\s|\\,|~){0,4}\\?%")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -74,13 +76,13 @@ def _step(scan: Scan) -> None:
         scan.blank, scan.pos = True, i + 1
     elif c == "\\":
         command(scan)
-    elif m := (not scan.open and _THOUSANDS.match(text, i)) or _NUMBER.match(text, i):
+    elif m := (_unlisted(scan) and (_THOUSANDS.match(text, i) or _SPACED.match(text, i))) or _NUMBER.match(text, i):
         _number(scan, m)
     elif (c.isalpha() and c not in known.SIGNS) or c in known.SUBSCRIPTS or c in known.SUPERSCRIPTS:
         _letters(scan)
     elif c in "'′`\"’‘":
         _prime(scan)
-    elif unicodedata.category(c) == "So":  # a tick, a pictogram
+    elif unicodedata.category(c) == "So" and c not in known.SIGNS:  # a tick, a pictogram
         scan.blank, scan.pos = True, i + 1
     else:
         _sign(scan)
@@ -103,6 +105,11 @@ def _sign(scan: Scan) -> None:
     raise GrammarError(f"`{text[i]}` means nothing in a formula here")
 
 
+def _unlisted(scan: Scan) -> bool:
+    """Whether no bracket is open in which a comma or a blank parts two numbers."""
+    return not scan.open or scan.open[-1] == "LBRACE"
+
+
 def _number(scan: Scan, m: re.Match[str]) -> None:
     text, start, end = scan.text, m.start(), m.end()
     last = scan.last
@@ -115,7 +122,7 @@ def _number(scan: Scan, m: re.Match[str]) -> None:
             scan.out.append(last)
     elif last is not None and last.kind in ("NUMBER", "ELLIPSIS", "RSQ"):
         scan.apart(start)
-    printed = text[start:end].replace("{,}", "").replace(",", "")
+    printed = re.sub(r"\{,\}|\\.|[,~\s]", "", text[start:end])
     if text[end : end + 1] == "." and "." not in printed and _POINT.match(text, end) and inside:
         printed, end = printed + ".", end + 1
     detail = ""
@@ -147,6 +154,9 @@ def _letters(scan: Scan) -> None:
     raised = len(run) == 2 and run.islower() and _RAISED.match(text, scan.pos)
     for part, place in [(run[0], start), (run[1], start + 1)] if raised else _split(run, start):
         _name(scan, part, place)
+    if unicodedata.category(text[scan.pos : scan.pos + 1] or " ") == "Mn" and scan.out and scan.out[-1].kind == "NAME":
+        scan.pos += 1  # an accent makes another name
+        scan.out[-1] = replace(scan.out[-1], text=scan.out[-1].text + text[scan.pos - 1], end=scan.pos + scan.offset)
     last, digits = scan.last, _DIGITS.match(text, scan.pos)
     if digits and last is not None and last.kind == "NAME" and "_" not in last.text and last.end == scan.pos + scan.offset:
         scan.pos = digits.end()  # plain text writes `q1` for a subscript
@@ -176,6 +186,9 @@ def _name(scan: Scan, name: str, start: int) -> None:
     if name == "T" and last is not None and last.kind == "NAME" and not scan.blank and last.text[0].isupper():
         scan.add("TRANSPOSE", name, start, end)
         return
+    if name.lower() == "max" and last is not None and last.kind == "NAME" and last.text == "arg":
+        scan.out.pop()
+        name, start = "argmax", last.start - scan.offset
     if name.lower() in known.FUNCTIONS and len(name) > 1:
         scan.add("FUNC", known.FUNCTIONS[name.lower()], start, end)
         return

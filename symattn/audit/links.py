@@ -14,7 +14,7 @@ from symattn.audit.alignment import Pair, aligned
 from symattn.audit.arrays import Value, size
 from symattn.audit.comparing import allowed, equal, unequal_shapes
 from symattn.audit.judging import Judge
-from symattn.audit.language_nodes import Apply, Name, Node, is_literal, key
+from symattn.audit.language_nodes import Apply, Name, Node, is_literal, key, parts_of
 from symattn.audit.outcome import Outcome
 from symattn.audit.provenance import literal_arrays, origins, texts_of
 from symattn.audit.said import Entry, Evaluated, Result, evaluated, known_as, literal_spread, literal_value, literals
@@ -158,12 +158,20 @@ class Run(Judge):
                 self.out.targets.append(node)
             self.out.open.append((side.start, side.end, str(error)))
             return
+        self._notes(node)
         if self.waiting is not None:
             self.literal(self.waiting[0], node, value, relation)
             self.waiting = None
         elif self.before is not None:
             value = self._compared(side, node, value, relation)
         self.before = (node, value)
+
+    def _notes(self, node: Node) -> None:
+        """Numbers below braces, each the value of what stands above it."""
+        for part in parts_of(node, "braced"):
+            if len(part.args) == 2 and is_literal(part.args[1]):
+                above, note = part.args
+                self.literal(Side(note.start, note.end, note), above, evaluated(self.page, above, self.places), "EQ")
 
     def _compared(self, side: Side, node: Node, value: Evaluated, relation: str) -> Evaluated:
         """Lay the side along the one before it; what is printed there stands for what it is printed for."""

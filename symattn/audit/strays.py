@@ -36,14 +36,17 @@ def strays(article: Article, chains: Sequence[Chain], given: Sequence[Node], bad
     definitions = {texts_of(g): g for g in given if isinstance(g, Array)}
     places = {g.start for g in given}
     sides = [s.node for c in chains for s in c.sides if s.node is not None and not any(c.start <= b < c.end for b in bad)]
-    used = {texts_of(a) for node in sides for a in literal_arrays(node) if a.start not in places}
-    names = {known_as(n) for c in chains for s in c.sides[1:] if s.node for n in names_in(s.node)}
+    used = {texts_of(a) for node in sides for a in literal_arrays(node) if a.start not in places and _is_vector(a)}
+    formulas = [s.node for c in chains for k, s in enumerate(c.sides) if s.node and (k or not isinstance(s.node, Name))]
+    names = {known_as(n) for node in formulas for n in names_in(node)}
     if not any(t in used for t in definitions):
         return []
     out = []
     for c in chains:
         first, last = c.sides[0].node, c.sides[-1].node
         if last is None or last.start not in places or not isinstance(first, Name) or known_as(first) in names:
+            continue
+        if not _is_vector(last):
             continue
         texts = texts_of(last)
         if texts in used:
@@ -52,6 +55,10 @@ def strays(article: Article, chains: Sequence[Chain], given: Sequence[Node], bad
         if len(meant) == 1:
             out.append(_mark(article, c, last, meant[0], digits))
     return out
+
+
+def _is_vector(a: Node) -> bool:
+    return isinstance(a, Array) and not any(isinstance(x, Array) for x in a.items)
 
 
 def _nearly(a: Sequence[str], b: Sequence[str]) -> bool:

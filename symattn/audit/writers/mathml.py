@@ -114,6 +114,10 @@ def _apply(n: Apply, marks: Marks) -> str:
         return f"<mrow>{_sum(n, parts, marks)}</mrow>"
     if n.op == "neg":
         return f'<mrow><mo form="prefix">−</mo>{parts[0]}</mrow>'
+    if n.op == "degrees":
+        return f"<mrow>{parts[0]}<mo>°</mo></mrow>"
+    if n.op == "braced":
+        return f"<munder>{parts[0]}<mrow>{parts[1]}</mrow></munder>" if len(parts) > 1 else parts[0]
     if n.op == "group":
         return f"<mrow><mo>(</mo>{parts[0]}<mo>)</mo></mrow>"
     if n.op in _SIGNS:
@@ -145,8 +149,8 @@ def _called(n: Apply, parts: list[str]) -> str:
         return f"<mrow><mo>|</mo>{parts[0]}<mo>|</mo></mrow>"
     if name.startswith("norm"):
         return f"<mrow><mo>‖</mo>{parts[0]}<mo>‖</mo></mrow>"
-    if n.op == "bigsum":
-        return f"<mrow><mo>∑</mo>{parts[0]}</mrow>"
+    if n.op in ("bigsum", "bigprod"):
+        return f"<mrow><mo>{'∑' if n.op == 'bigsum' else '∏'}</mo>{parts[0]}</mrow>"
     if name == "array":
         return f"<mrow>{parts[0]}</mrow>"
     inner = '<mo separator="true">,</mo>'.join(parts)

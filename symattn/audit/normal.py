@@ -1,0 +1,78 @@
+"""Other ways to write the same, put into the signs that the language of formulas reads: entities and tags of HTML, decimal commas.
+
+Every change keeps the length of the text, so that a place in it is a place in the article.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,24}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_SCRIPT = re.compile(r"<(su[bp])>([^<>\n]{1,40})</\1>", re.IGNORECASE)
+_BLOCK = re.compile(r"</?(?:p|div|li|ul|ol|tr|table|h[1-6]|br|pre|dt|dd|section|blockquote)(?:\s[^<>\n]{0,300})?/?>", re.IGNORECASE)
+_LISTED = re.compile(r"(?<![\w.,{_])(\d+)(?:,|\{,\})(\d+)(?![\w,]|\.\d|\{,\})", re.ASCII)
+_TELLING = re.compile(r"(?<![\w.,{_])\d+(?:,|\{,\})(?:\d{2}|\d{4,})(?![\w,]|\.\d|\{,\})", re.ASCII)
+"""A decimal comma and no other: thousands have three digits, and lists a blank."""
+_STATED = re.compile(r"(?:[=≈<>+×·*/]|\\approx)\s*\$?\s*[-−]?\s*\Z")
+_POINT = re.compile(r"\d\.\d", re.ASCII)
+
+
+def without_html(text: str) -> str:
+    """The text with entities as the characters that they are, raised and lowered text as scripts, and blocks as lines.
+
+    >>> without_html("e<sup>2</sup> &asymp; 7.4"), without_html("a<br>b")
+    ('e^{   2}      ≈       7.4', 'a   \\nb')
+    """
+    text = _SCRIPT.sub(lambda m: ("_{" if m[1].lower() == "sub" else "^{") + "   " + m[2] + "}     ", text)
+    text = _BLOCK.sub(lambda m: " " * (len(m[0]) - 1) + "\n", text)
+    return _ENTITY.sub(_character, text)
+
+
+def _character(m: re.Match[str]) -> str:
+    found = unescape(m[0])
+    shown = found if len(found) == 1 and (found.isprintable() or found == "\u00a0") else " "
+    return ("\\&" if shown == "&" and len(m[0]) > 1 else shown.replace("\u00a0", " ")).ljust(len(m[0]))
+
+
+def with_decimal_points(text: str) -> str:
+    """The text with decimal commas as points, if it has such commas.
+
+    A comma between digits is one where no bracket makes a list of it, or where semicolons part the elements of that bracket, in a
+    text with commas that are nothing else: `5,77` after a relation. Three digits after it are thousands where the text has
+    decimal points too.
+
+    >>> with_decimal_points("x = 5,77; [1,5; 2] and [1,2]"), with_decimal_points("i = 1,2"), with_decimal_points("f = 1,024")
+    ('x = 5.77; [1.5; 2] and [1,2]', 'i = 1,2', 'f = 1,024')
+    """
+    points = bool(_POINT.search(text))
+    told = [m for m in _LISTED.finditer(text) if _stated(text, m.start()) and _level(text, m.start()) == ""]
+    if not any(_TELLING.match(text, m.start()) for m in told) and (points or len(told) < 2):
+        return text
+    out, at = [], 0
+    for m in _LISTED.finditer(text):
+        group = len(m[2]) == 3 and len(m[1]) <= 3 and m[1] != "0"
+        if (group and points) or _level(text, m.start()) not in ("", ";"):
+            continue
+        out += [text[at : m.start()], f"{m[1]}.{m[2]}".ljust(m.end() - m.start())]
+        at = m.end()
+    return "".join([*out, text[at:]])
+
+
+def _stated(text: str, start: int) -> bool:
+    return bool(_STATED.search(text, max(0, start - 20), start))
+
+
+def _level(text: str, place: int) -> str:
+    """What parts the elements of the bracket around a place: `;`, `,`, or nothing where there is no bracket in its paragraph."""
+    start = max(text.rfind("\n\n", 0, place), place - 400)
+    depth = 0
+    for k in range(place - 1, max(start, -1), -1):
+        if text[k] in ")]":
+            depth += 1
+        elif text[k] in "([":
+            depth -= 1
+            if depth < 0:
+                end = next((j for j in range(place, min(len(text), place + 400)) if text[j] in ")]"), place)
+                return ";" if ";" in text[k:end] else ","
+    return ""
