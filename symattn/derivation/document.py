@@ -221,11 +221,11 @@ class Derivation:
         ]
         return f"How the {' and the '.join(what)} {'were' if len(what) > 1 else 'was'} brought to this form"
 
-    def to_latex(self) -> str:
-        """A whole LaTeX document that needs amsmath and nothing else."""
+    def to_latex(self, page: str = "a4") -> str:
+        """A whole LaTeX document that needs amsmath and nothing else, for a page ``a4``, ``letter``, ``a5`` or ``narrow``."""
         from symattn.derivation.latex import document
 
-        return document(self)
+        return document(self, page)
 
     def to_markdown(self) -> str:
         """Markdown with formulas in dollars, as GitHub shows them."""

@@ -6,6 +6,7 @@ Lines are broken at relations and sums, so that nothing sticks out; words of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
 from symattn.derivation.escaping import arrow, latex_text, shortened, visible
@@ -13,39 +14,32 @@ from symattn.derivation.latexblocks import sections
 from symattn.derivation.latexlines import WIDTH, broken, display, items
 from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, decimal_pieces, formula_parts, line_parts, widest
 from symattn.derivation.nodeprint import Style
+from symattn.derivation.paper import paper
 
 Escape = Callable[[str], str]
 
-PREAMBLE = r"""\documentclass[10pt,a4paper,fleqn]{article}
-\usepackage{amsmath}
-\setlength{\oddsidemargin}{-0.2in}
-\setlength{\textwidth}{6.7in}
-\setlength{\topmargin}{-0.5in}
-\setlength{\textheight}{9.7in}
-\setlength{\parindent}{0pt}
-\setlength{\mathindent}{12pt}
-\setlength{\parskip}{4pt plus 2pt}
-\allowdisplaybreaks
-\sloppy
-\begin{document}
-"""
+
+def document(d: Derivation, page: str = "a4") -> str:
+    r"""The whole document on one of the pages of :mod:`.paper`."""
+    found = paper(page)
+    return "\n".join([found.preamble, *body(d, found.characters), r"\end{document}"]) + "\n"
 
 
-def document(d: Derivation) -> str:
-    """The whole document."""
-    out = [PREAMBLE, rf"\section*{{{latex_text(shortened(d.title, 200))}}}"]
+def body(d: Derivation, width: int = WIDTH) -> list[str]:
+    """What stands between the preamble and the end, its lines broken for so many characters."""
+    d = replace(d, style=replace(d.style, width=width))
+    out = [rf"\section*{{{latex_text(shortened(d.title, 200))}}}"]
     out += _sentences([d.about, *_words(d), f"Definition: {d.definition}" if d.definition else ""])
     if d.inputs:
         out += [r"\subsection*{Given}", *grids(d.inputs, d.style)]
     for s in d.steps:
-        out += [*sections(d.sections, s.number), *step(s, d.style)]
-    out += sections(d.sections)
+        out += [*sections(d.sections, s.number, width), *step(s, d.style)]
+    out += sections(d.sections, None, width)
     for title, said in (("Notes", d.notes), (d.rewritten, d.rewritings)):
         if said:
             out += [rf"\subsection*{{{title}}}", *items(map(latex_text, said))]
     rows = [f"{latex_text(name)}: {latex_text(value)}" for name, value in conventions(d)]
-    out += [r"\subsection*{Conventions}", *items(rows), r"\end{document}"]
-    return "\n".join(out) + "\n"
+    return [*out, r"\subsection*{Conventions}", *items(rows)]
 
 
 def _sentences(texts: Iterable[str]) -> list[str]:
@@ -69,7 +63,7 @@ def step(s: Step, style: Style) -> list[str]:
     """One step: heading, reason, formulas, work, values."""
     out = [rf"\subsection*{{{s.number}. {latex_text(s.name)}}}", latex_text(s.reason) + r"\par"]
     if s.formulas:
-        out += display([broken(formula_parts(f.latex)) for f in s.formulas])
+        out += display([broken(formula_parts(f.latex), width=style.width) for f in s.formulas])
     if s.derived:
         out.append(rf"How known: {latex_text(s.known)}.\par")
     if s.remark:
@@ -77,7 +71,7 @@ def step(s: Step, style: Style) -> list[str]:
     if s.lines:
         groups: list[list[str]] = []
         for x in s.lines:
-            groups.append(broken(line_parts(x, style), latex_text(arrow(x.note))))
+            groups.append(broken(line_parts(x, style), latex_text(arrow(x.note)), style.width))
             groups += [[rf"&\;\vdots \quad \text{{{s.cut(x)}}}"]] if x.row else []
         out += display(groups)
     return out + grids(s.grids, style)
@@ -124,9 +118,9 @@ def matrix(g: Grid, style: Style, exact: bool, newline: str = r"\\", escape: Esc
         cells.insert(g.skipped_rows, [Piece(r"\vdots", "...")] * len(cells[0]))
         if side:
             side.insert(g.skipped_rows, Piece("", ""))
-    if widest_row(cells, side, top) > WIDTH:
+    if widest_row(cells, side, top) > style.width:
         side, top = [], []
-    if widest_row(cells, side, top) > WIDTH:
+    if widest_row(cells, side, top) > style.width:
         return None
     tall = newline == r"\\" and any(r"\frac" in p.latex for row in cells for p in row)
     end = f" {newline}{'[6pt]' if tall else ''} "
@@ -176,4 +170,4 @@ def listed_parts(g: Grid, style: Style) -> list[tuple[Part, ...]]:
 
 
 def _listed(g: Grid, style: Style) -> list[str]:
-    return display([broken(parts) for parts in listed_parts(g, style)])
+    return display([broken(parts, width=style.width) for parts in listed_parts(g, style)])

@@ -20,12 +20,12 @@ PAGE = 30
 RULE = r"\par\noindent\rule{\linewidth}{0.4pt}\par"
 
 
-def sections(found: Iterable[Section], before: int | None = None) -> list[str]:
+def sections(found: Iterable[Section], before: int | None = None, width: int = WIDTH) -> list[str]:
     """The sections that stand above a step; those below the last one for None."""
-    return [line for s in found if s.before == before for line in section(s)]
+    return [line for s in found if s.before == before for line in section(s, width)]
 
 
-def section(s: Section) -> list[str]:
+def section(s: Section, width: int = WIDTH) -> list[str]:
     r"""A heading, the blocks, and how what they say is known.
 
     >>> from symattn.derivation.document import Formula
@@ -33,7 +33,7 @@ def section(s: Section) -> list[str]:
     \subsection*{50\%}
     Let $P_{ij}$ be a weight.\par
     """
-    out = [rf"\subsection*{{{words(s.title)}}}", *(line for b in s.blocks for line in block(b))]
+    out = [rf"\subsection*{{{words(s.title)}}}", *(line for b in s.blocks for line in block(b, width))]
     return [*out, rf"How known: {words(s.known)}.\par"] if s.known else out
 
 

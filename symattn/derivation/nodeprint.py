@@ -50,6 +50,8 @@ class Style:
         The number of the first position, head or component: 1, or 0 as in programs.
     typesetting
         The macros: :data:`~symattn.readings.latex.LATEX` or :data:`~symattn.readings.latex.MARKDOWN`.
+    width
+        How many characters fit on a line of LaTeX, about.
     """
 
     letters: Letters = field(default_factory=Letters)
@@ -57,6 +59,7 @@ class Style:
     decimals: bool = False
     origin: int = 1
     typesetting: Typesetting = LATEX
+    width: int = 76
 
     def name(self, tensor: str, subscript: str = "", above: str = "") -> str:
         """The LaTeX of a tensor or of an element."""
