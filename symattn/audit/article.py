@@ -36,7 +36,10 @@ _BLANKED = (
 )
 _HASH = re.compile(r"(?:^|(?<=\s))#(?=\s|$)")
 _COMMENT = re.compile(r"(?<!\\)%[^\n]*")
-_RELATION = re.compile(r"=|≈|≃|≅|↦|⟼|\\approx|\\mapsto|\\simeq|:\s*\[|->|→|\b(?:is|are|equals)\s*\[|≔|:\s*-?\d")
+_RELATION = re.compile(
+    r"=|≈|≃|≅|↦|⟼|\\approx|\\mapsto|\\simeq|:\s*\[|->|→|\b(?:is|are|equals)\s*\[|≔|:\s*-?\d"
+    r"|[\d)\]]\s*[<>≤≥≠]=?\s*[-−√(\[]?\d"
+)
 _SENTENCE = re.compile(r"[.!?](?=\s|$)|;(?=\s)|[“”\"«»]|\s[—–-]\s(?=[A-Za-z]{2})|—")
 _WAITING = re.compile(r"[=:≈]\s*\Z")
 _MATRIX = re.compile(r"\s*\[")

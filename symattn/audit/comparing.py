@@ -9,7 +9,7 @@ from symattn.audit.language_nodes import Node, numbers
 from symattn.audit.provenance import signed
 from symattn.audit.reals import subtract
 from symattn.audit.said import Entry, Evaluated, Page, evaluated, literals
-from symattn.audit.trees import Real, bounds, interval, same
+from symattn.audit.trees import Real, bounds, infinite, interval, same
 from symattn.errors import SymattnError
 
 BITS = (64, 400)
@@ -24,6 +24,8 @@ def alike(a: Real, b: Real) -> bool:
     """
     if same(a, b):
         return True
+    if infinite(a) or infinite(b):
+        return False
     if isinstance(a, Fraction) and isinstance(b, Fraction):
         return False
     return all((ends := bounds(subtract(a, b), bits)) is None or ends[0] <= 0 <= ends[1] for bits in BITS)

@@ -155,7 +155,7 @@ def _of_square(name: str, a: Value) -> Real:
 def _determinant(a: Value) -> Real:
     """By the first row."""
     if len(a) == 1:
-        return a[0][0]  # type: ignore[no-any-return]
+        return a[0][0]
     minors = [tuple(row[:k] + row[k + 1 :] for row in a[1:]) for k in range(len(a))]
     terms = [multiply(x, _determinant(m)) for x, m in zip(a[0], minors, strict=True) if x != 0]
     signs = [k % 2 for k, x in enumerate(a[0]) if x != 0]

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from symattn.audit import arrays
 from symattn.audit.arrays import Value, flat, mapped, size
 from symattn.audit.article import Article
 from symattn.audit.comparing import alike, far
 from symattn.audit.evaluate import MODES
 from symattn.audit.exactness import decimal
 from symattn.audit.findings import Finding
-from symattn.audit.language_nodes import Node
+from symattn.audit.language_nodes import Node, is_literal
 from symattn.audit.language_text import plain_text
+from symattn.audit.orders import holds, may_hold
 from symattn.audit.outcome import Mark, Outcome, cut, said_of
-from symattn.audit.printed import Printed, Verdict, verdict
+from symattn.audit.printed import WITHIN, WRONG, Printed, Verdict, verdict
 from symattn.audit.provenance import Slip
-from symattn.audit.said import Entry, Evaluated, Literal, Page, evaluated, literal_value, literals
+from symattn.audit.said import Entry, Evaluated, Literal, Page, evaluated, literal_spread, literal_value, literals
 from symattn.audit.statements import Chain, Side
 from symattn.audit.trees import Real, bounds, to_sympy
 from symattn.errors import SymattnError
@@ -131,6 +133,32 @@ class Judge:
         for slip in found:
             self.misprint(slip.literal, slip.right, f"{slip.right} was printed before")
 
+    def ordered(self, side: Side, before: Node, values: tuple[Evaluated, Evaluated], relation: str) -> None:
+        """Judge an inequality: it holds, or it is wrong, or the rounding of its numbers leaves it open."""
+        assert side.node is not None
+        exact = [v.start if v.start is not None else v.printed for v in values]
+        try:
+            held = arrays.flat(arrays.broadcast(lambda a, b: Fraction(holds(a, b, relation)), *exact))
+            wide = [_loose(n, v) for n, v in zip((before, side.node), values, strict=True)]
+            possible = arrays.flat(arrays.broadcast(lambda a, b: Fraction(may_hold(a, b, relation)), *wide))
+        except SymattnError as error:
+            self.out.open.append((side.start, side.end, str(error)))
+            return
+        if all(held):
+            self.out.holds.append((side.start, side.end))
+            return
+        k = next(k for k, x in enumerate(held) if not x)
+        left, right = (flat(x)[min(k, size(x) - 1)] for x in exact)
+        shown = Printed(_digits(right))
+        v = verdict(shown, self.exact(left), digits=self.digits)
+        v = replace(v, status=WITHIN if all(possible) else WRONG, error=None, allowed=all(possible))
+        line = self.article.line(side.start)
+        name = f"{line}:{self.article.column(side.start)}"
+        label = said_of(self.article, self.chain.sides[0])
+        note = f"the inequality {'may not hold, as far as its rounded numbers show' if all(possible) else 'does not hold'}"
+        finding = Finding(name, label, cut(plain_text(before)), v, place=str(line), note=note)
+        self.out.marks.append(Mark(side.start, side.end, finding, (*values[0].used, *values[1].used)))
+
     def whole(self, side: Side, before: Node, known: Evaluated, value: Evaluated) -> None:
         """A formula that has another value than the one before it: said of the formula as a whole, by its first wrong element."""
         right = flat(known.start if known.start is not None else known.printed)
@@ -144,6 +172,11 @@ class Judge:
             finding = Finding(name, label, cut(plain_text(before)), v, place=str(line), note="the value of the formula there")
             self.out.marks.append(Mark(side.start, side.end, finding, known.used))
             return
+
+
+def _loose(node: Node, value: Evaluated) -> Value:
+    """The values that a side may have, its printed decimals being rounded."""
+    return literal_spread(node) if is_literal(node) else value.spread
 
 
 def _positions(found: list[Literal | None], n: int) -> list[int | None]:

@@ -12,7 +12,9 @@ from symattn.errors import GrammarError
 
 _COMMAND = re.compile(r"\\([a-zA-Z]+\*?|.|\Z)", re.DOTALL)
 _SHORT = re.compile(r"([0-9a-zA-Z])\s*([0-9a-zA-Z])")
-_ACCENTED = re.compile(r"\s*\{\s*(?:\\(?:mathbf|boldsymbol|bm|vec)\s*)?\{?\s*\\?([A-Za-z]|alpha|beta|gamma|mu|sigma)\s*\}?\s*\}|\s*([A-Za-z])")
+_ACCENTED = re.compile(
+    r"\s*\{\s*(?:\\(?:mathbf|boldsymbol|bm|vec)\s*)?\{?\s*\\?([A-Za-z]|alpha|beta|gamma|mu|sigma)\s*\}?\s*\}|\s*([A-Za-z])"
+)
 _ENVIRONMENT = re.compile(r"\s*\{([a-zA-Z]+\*?)\}")
 
 
@@ -38,7 +40,7 @@ def command(scan: Scan) -> None:
     elif name in known.TEXTS or name in ("rm", "bf", "it", "sf"):
         _text_words(scan)
     elif name == "infty":
-        raise GrammarError("an infinity is no number that can be computed with here")
+        scan.add("NUMBER", "inf", start, scan.pos)
     elif name in known.COMMANDS:
         _known_command(scan, name, start)
     elif name == "%":
@@ -91,7 +93,7 @@ def _transparent(scan: Scan) -> None:
 
 
 def _accent(scan: Scan, name: str, start: int) -> None:
-    r"""A letter with an accent is a name of its own: `\hat{x}` is not `x`; over more than a letter it only shows how things look."""
+    r"""A letter with an accent is a name of its own: `\hat{x}` is not `x`; over more than a letter it is decoration."""
     m = _ACCENTED.match(scan.text, scan.pos)
     if m is None:
         _transparent(scan)

@@ -15,9 +15,11 @@ def word_set(text: str) -> frozenset[str]:
 FUNCTIONS = {
     "exp": "exp", "log": "log", "ln": "log", "sqrt": "sqrt", "softmax": "softmax", "max": "max", "min": "min", "sum": "sum",
     "tanh": "tanh",
-    "sin": "sin", "cos": "cos", "tan": "tan", "det": "det", "tr": "trace", "trace": "trace", "argmax": "argmax", "sigmoid": "sigmoid", "relu": "relu", "abs": "abs", "mean": "mean", "norm": "norm", "dot": "dot",
+    "sin": "sin", "cos": "cos", "tan": "tan", "det": "det", "tr": "trace", "trace": "trace",
+    "argmax": "argmax", "sigmoid": "sigmoid", "relu": "relu", "abs": "abs", "mean": "mean", "norm": "norm", "dot": "dot",
     "matmul": "matmul", "mm": "matmul", "transpose": "transpose", "array": "array", "tensor": "array", "matrix": "array",
     "asarray": "array", "concat": "concat", "concatenate": "concat", "diag": "diag", "outer": "outer", "round": "array",
+    "float": "array",
     "log_softmax": "log_softmax", "logsumexp": "logsumexp", "lse": "logsumexp", "log2": "log2", "log10": "log10",
 }  # fmt: skip
 """Functions by the words that people use for them."""
@@ -58,6 +60,13 @@ COMMANDS = {
 }  # fmt: skip
 """Commands of LaTeX, as kinds of tokens."""
 
+ORDERS = {
+    "<": "LESS", "lt": "LESS", "≪": "LESS", "ll": "LESS", ">": "MORE", "gt": "MORE", "≫": "MORE", "gg": "MORE",
+    "≤": "LESS EQ", "<=": "LESS EQ", "le": "LESS EQ", "leq": "LESS EQ", "≥": "MORE EQ", ">=": "MORE EQ", "ge": "MORE EQ",
+    "geq": "MORE EQ", "≠": "UNEQUAL", "!=": "UNEQUAL", "ne": "UNEQUAL", "neq": "UNEQUAL",
+}  # fmt: skip
+"""Signs of inequalities: which of two values is larger."""
+
 BLANK_COMMANDS = word_set(
     "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr middle , ; ! : > displaystyle "
     "textstyle scriptstyle limits nolimits nonumber notag hfill strut centering small normalsize large boxed cancel "
@@ -68,9 +77,7 @@ BLANK_COMMANDS = word_set(
 DROPPED_COMMANDS = word_set("label tag hspace vspace phantom hphantom vphantom color ref eqref cite footnote textcolor")
 """Commands that go away with their argument."""
 
-FONTS = word_set(
-    "mathbf mathrm mathit mathsf mathtt mathcal mathbb mathfrak boldsymbol bm vec pmb mathnormal"
-)
+FONTS = word_set("mathbf mathrm mathit mathsf mathtt mathcal mathbb mathfrak boldsymbol bm vec pmb mathnormal")
 """Commands that set their argument in another type: the argument is read as it is."""
 
 ACCENTS = {"hat": "\u0302", "widehat": "\u0302", "tilde": "\u0303", "widetilde": "\u0303", "bar": "\u0304", "overline": "\u0304"}

@@ -80,6 +80,9 @@ def _step(scan: Scan) -> None:
         _number(scan, m)
     elif (c.isalpha() and c not in known.SIGNS) or c in known.SUBSCRIPTS or c in known.SUPERSCRIPTS:
         _letters(scan)
+    elif c == "∞":
+        scan.pos = i + 1
+        scan.add("NUMBER", "inf", i, i + 1)
     elif c in "'′`\"’‘":
         _prime(scan)
     elif unicodedata.category(c) == "So" and c not in known.SIGNS:  # a tick, a pictogram
@@ -185,6 +188,9 @@ def _name(scan: Scan, name: str, start: int) -> None:
         return
     if name == "T" and last is not None and last.kind == "NAME" and not scan.blank and last.text[0].isupper():
         scan.add("TRANSPOSE", name, start, end)
+        return
+    if name.lower() in ("inf", "infinity"):
+        scan.add("NUMBER", "inf", start, end)
         return
     if name.lower() == "max" and last is not None and last.kind == "NAME" and last.text == "arg":
         scan.out.pop()

@@ -15,6 +15,7 @@ from symattn.audit.arrays import Value, size
 from symattn.audit.comparing import allowed, equal, unequal_shapes
 from symattn.audit.judging import Judge
 from symattn.audit.language_nodes import Apply, Name, Node, is_literal, key, parts_of
+from symattn.audit.orders import RELATIONS as ORDERS
 from symattn.audit.outcome import Outcome
 from symattn.audit.provenance import literal_arrays, origins, texts_of
 from symattn.audit.said import Entry, Evaluated, Result, evaluated, known_as, literal_spread, literal_value, literals
@@ -35,19 +36,46 @@ class Run(Judge):
         """Check the chain from left to right."""
         for k, side in enumerate(self.chain.sides):
             relation = self.chain.relations[k - 1] if k else "EQ"
+            following = self.chain.relations[k] if k < len(self.chain.relations) else "EQ"
             if relation == "ORDER":
-                self.out.open.append((side.start, side.end, "an inequality is not checked"))
+                self.out.open.append((side.start, side.end, "what a set contains is not checked"))
                 self.before = self.waiting = None
             elif side.node is None:
                 self.out.open.append((side.start, side.end, side.reason))
+            elif relation in ORDERS:
+                self._order(side, side.node, relation)
+            elif relation == "ARROW" and key(side.node) in ("inf", "neg(inf)"):
+                self.out.open.append((side.start, side.end, "a limit is not checked"))
+                break
             elif is_literal(side.node):
                 self._numbers(side, side.node, relation)
-            elif k == 0 and isinstance(side.node, Name) and self._is_defined_here(side.node):
+            elif k == 0 and following not in ORDERS and isinstance(side.node, Name) and self._is_defined_here(side.node):
                 self.out.targets.append(side.node)
             else:
                 self._formula(side, side.node, relation)
         self._finish()
         return self.out
+
+    def _order(self, side: Side, node: Node, relation: str) -> None:
+        """An inequality between the side before and this one."""
+        left = self.before
+        if self.waiting is not None and self.waiting[0].node is not None:
+            left = (self.waiting[0].node, self.waiting[1])
+        self._finish()
+        self.out.targets = self.out.targets if self.out.entry is not None else []
+        self.before = self.waiting = None
+        self.places |= origins(self.page, node).places
+        try:
+            value = evaluated(self.page, node, self.places)
+        except SymattnError as error:
+            self.out.open.append((side.start, side.end, str(error)))
+            return
+        if is_literal(node):
+            self.waiting = (side, value)
+        else:
+            self.before = (node, value)
+        if left is not None:
+            self.ordered(side, left[0], (left[1], value), relation)
 
     def _is_defined_here(self, node: Name) -> bool:
         """Whether a bare name on the left gets its value here, or had one that is printed only now."""

@@ -1,4 +1,4 @@
-"""Other ways to write the same, put into the signs that the language of formulas reads: entities and tags of HTML, decimal commas.
+"""Other ways to write the same, put into signs that the language of formulas reads: entities and tags of HTML, decimal commas.
 
 Every change keeps the length of the text, so that a place in it is a place in the article.
 """
@@ -10,7 +10,9 @@ from html import unescape
 
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,24}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
 _SCRIPT = re.compile(r"<(su[bp])>([^<>\n]{1,40})</\1>", re.IGNORECASE)
-_BLOCK = re.compile(r"</?(?:p|div|li|ul|ol|tr|table|h[1-6]|br|pre|dt|dd|section|blockquote)(?:\s[^<>\n]{0,300})?/?>", re.IGNORECASE)
+_BLOCK = re.compile(
+    r"</?(?:p|div|li|ul|ol|tr|table|h[1-6]|br|pre|dt|dd|section|blockquote)(?:\s[^<>\n]{0,300})?/?>", re.IGNORECASE
+)
 _LISTED = re.compile(r"(?<![\w.,{_])(\d+)(?:,|\{,\})(\d+)(?![\w,]|\.\d|\{,\})", re.ASCII)
 _TELLING = re.compile(r"(?<![\w.,{_])\d+(?:,|\{,\})(?:\d{2}|\d{4,})(?![\w,]|\.\d|\{,\})", re.ASCII)
 """A decimal comma and no other: thousands have three digits, and lists a blank."""
@@ -19,10 +21,10 @@ _POINT = re.compile(r"\d\.\d", re.ASCII)
 
 
 def without_html(text: str) -> str:
-    """The text with entities as the characters that they are, raised and lowered text as scripts, and blocks as lines.
+    r"""The text with entities as the characters that they are, raised and lowered text as scripts, and blocks as lines.
 
     >>> without_html("e<sup>2</sup> &asymp; 7.4"), without_html("a<br>b")
-    ('e^{   2}      ≈       7.4', 'a   \\nb')
+    ('e^{   2}      ≈       7.4', 'a   \nb')
     """
     text = _SCRIPT.sub(lambda m: ("_{" if m[1].lower() == "sub" else "^{") + "   " + m[2] + "}     ", text)
     text = _BLOCK.sub(lambda m: " " * (len(m[0]) - 1) + "\n", text)

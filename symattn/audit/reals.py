@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import flint
 
-from symattn.audit.trees import MOST_BITS, Real, Tree, checked, enclose, same, sign, touches_zero, tree
+from symattn.audit.trees import INFINITY, MOST_BITS, Real, Tree, checked, enclose, infinite, same, sign, touches_zero, tree
 from symattn.errors import InputValueError, LimitError
 
 LARGEST_POWER = 2000
@@ -25,7 +25,15 @@ def add(a: Real, b: Real) -> Real:
         return checked(a + b)
     if a == 0 or b == 0:
         return b if a == 0 else a
-    return tree("add", a, b)
+    return _infinite_sum([a, b]) or tree("add", a, b)
+
+
+def _infinite_sum(terms: list[Real]) -> Real | None:
+    """The infinity that a sum is; None where all terms are finite."""
+    signs = {infinite(t) for t in terms} - {0}
+    if len(signs) > 1:
+        raise InputValueError("an infinity less an infinity has no value")
+    return (INFINITY if 1 in signs else negative(INFINITY)) if signs else None
 
 
 def total(terms: list[Real]) -> Real:
@@ -41,6 +49,8 @@ def total(terms: list[Real]) -> Real:
             rational = checked(rational + t)
         else:
             rest.append(t)
+    if found := _infinite_sum(rest):
+        return found
     if rational or not rest:
         rest.append(rational)
     return rest[0] if len(rest) == 1 else tree("add", *rest)
@@ -62,6 +72,11 @@ def multiply(a: Real, b: Real) -> Real:
     """The product."""
     if isinstance(a, Fraction) and isinstance(b, Fraction):
         return checked(a * b)
+    if infinite(a) or infinite(b):
+        s = (sign(a) or 0) * (sign(b) or 0)
+        if not s:
+            raise InputValueError("an infinity times zero has no value")
+        return INFINITY if s > 0 else negative(INFINITY)
     if a == 0 or b == 0:
         return Fraction(0)
     if a == 1 or b == 1:
@@ -83,7 +98,11 @@ def divide(a: Real, b: Real) -> Real:
         if b == 0:
             raise InputValueError("a division by zero")
         return multiply(a, 1 / b)
-    if same(a, b) and not touches_zero(b):
+    if infinite(b) and not infinite(a):
+        return Fraction(0)
+    if infinite(a) and not infinite(b) and not touches_zero(b):
+        return multiply(a, Fraction(sign(b) or 0))
+    if same(a, b) and not touches_zero(b) and not infinite(a):
         return Fraction(1)
     if touches_zero(b):
         raise InputValueError("a division by a number that may be zero")
@@ -165,6 +184,8 @@ def exp(a: Real) -> Real:
             return Fraction(1)
     elif a.op == "log":
         return a.args[0]
+    elif infinite(a) < 0:
+        return Fraction(0)
     elif not abs(enclose(a, 64)) < LARGEST_EXPONENT:
         raise LimitError(f"an exponential of a number beyond {LARGEST_EXPONENT} is not computed")
     return tree("exp", a)
@@ -215,6 +236,8 @@ def softmax(scores: list[Real]) -> list[Real]:
     >>> softmax([Fraction(2), Fraction(2)])
     [Fraction(1, 2), Fraction(1, 2)]
     """
+    if any(map(infinite, scores)):
+        return _masked_softmax(scores)
     if any(isinstance(x, Tree) and x.wide for x in scores):
         return [divide(Fraction(1), total([exp(subtract(x, y)) for x in scores])) for y in scores]
     if all(same(x, scores[0]) for x in scores):
@@ -229,3 +252,11 @@ def softmax(scores: list[Real]) -> list[Real]:
     terms = [exp(x) for x in scores]
     whole = total(terms)
     return [divide(t, whole) for t in terms]
+
+
+def _masked_softmax(scores: list[Real]) -> list[Real]:
+    """Weights where a mask put minus infinity: 0 there."""
+    if any(infinite(x) > 0 for x in scores) or all(map(infinite, scores)):
+        raise InputValueError("a softmax of infinities only, or of plus infinity, has no value")
+    kept = iter(softmax([x for x in scores if not infinite(x)]))
+    return [Fraction(0) if infinite(x) else next(kept) for x in scores]

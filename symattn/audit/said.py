@@ -17,7 +17,8 @@ from symattn.audit.evaluate import Budget, Evaluator
 from symattn.audit.formula import look_up, name_key
 from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number, key
 from symattn.audit.printed import Printed
-from symattn.audit.trees import Real, interval, same
+from symattn.audit.reals import negative
+from symattn.audit.trees import INFINITY, Real, interval, same
 from symattn.errors import ShapeError, SymattnError, UnknownNameError
 
 
@@ -33,6 +34,13 @@ START, PRINTED, SPREAD = "start", "printed", "spread"
 def _printed(text: str) -> Printed:
     """A printed number, read once however often it is looked at."""
     return Printed(text)
+
+
+def _number(p: Printed) -> Real:
+    """What the digits of a printed number say."""
+    if p.kind == "infinity":
+        return INFINITY if p.value > 0 else negative(INFINITY)
+    return p.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +163,8 @@ class Reading:
         """The digits, or in other modes what they were rounded from."""
         entry = self.places.get(node.start)
         if entry is None:
-            value: Real = _printed(node.text + "%" * node.percent).value
-            return -value if negated else value  # type: ignore[operator]  # a fraction
+            value = _number(_printed(node.text + "%" * node.percent))
+            return negative(value) if negated else value
         return self._of(entry, "a number")
 
     def name(self, text: str, index: tuple[int, ...]) -> Value | None:
@@ -248,7 +256,7 @@ def literal_value(node: Node) -> Value:
         return arrays.stacked([literal_value(x) for x in node.items])
     found = literals(node)[0]
     assert found is not None
-    return Fraction(found.printed().value)
+    return _number(found.printed())
 
 
 def literal_spread(node: Node) -> Value:
@@ -257,4 +265,5 @@ def literal_spread(node: Node) -> Value:
         return arrays.stacked([literal_spread(x) for x in node.items])
     found = literals(node)[0]
     assert found is not None
-    return interval(*found.printed().interval())
+    p = found.printed()
+    return _number(p) if p.kind == "infinity" else interval(*p.interval())

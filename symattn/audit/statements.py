@@ -15,6 +15,7 @@ from symattn.audit.article import Article, Passage
 from symattn.audit.language import parse_tokens
 from symattn.audit.language_nodes import Apply, Array, Node, key
 from symattn.audit.language_scan import ENDS, STARTS, Piece
+from symattn.audit.language_symbols import ORDERS as known_orders
 from symattn.audit.language_symbols import word_set
 from symattn.audit.language_tokens import tokens
 from symattn.errors import GrammarError, LimitError
@@ -208,7 +209,7 @@ def _chains(a: Article, pieces: list[Piece], passage: Passage) -> list[Chain | U
                     sides[-1] = left
                     done += _finished(a, sides, relations, passage)
                     sides, relations = [right], []
-            relations.append(p.kind)
+            relations.append(known_orders.get(p.text.lstrip("\\"), p.kind))
             sides.append([])
         else:
             sides[-1].append(p)

@@ -16,7 +16,7 @@ import sympy as sp
 
 from symattn.audit.exactness import enclose as enclosure_of
 from symattn.audit.exactness import rational_of
-from symattn.errors import LimitError
+from symattn.errors import InputValueError, LimitError
 from symattn.readings.balls import ball, is_finite, parts, precision
 
 MOST_BITS = 20_000
@@ -41,6 +41,14 @@ class Tree:
 
 
 Real: TypeAlias = Fraction | Tree
+INFINITY = Tree("inf", (), 0)
+
+
+def infinite(a: Real) -> int:
+    """1 or -1 for plus or minus infinity, which masks are made of; 0 for any number."""
+    if isinstance(a, Fraction):
+        return 0
+    return 1 if a.op == "inf" else -1 if a.op == "neg" and a.args[0] is INFINITY else 0
 
 
 def interval(low: Fraction, high: Fraction) -> Real:
@@ -65,7 +73,11 @@ def tree(op: str, *args: Real) -> Tree:
     ------
     LimitError
         When it would be nested more than 80 deep.
+    InputValueError
+        When it is of an infinity.
     """
+    if op != "neg" and any(infinite(a) for a in args):
+        raise InputValueError("an infinity is no number that can be computed with here")
     depth = 1 + max(a.depth if isinstance(a, Tree) else 0 for a in args)
     if depth > DEEPEST:
         raise LimitError(f"a value is nested more than {DEEPEST} operations deep")
@@ -92,7 +104,7 @@ def same(a: Real, b: Real) -> bool:
     if isinstance(a, Fraction) or isinstance(b, Fraction):
         return a == b
     if a.op != b.op or len(a.args) != len(b.args) or a.depth != b.depth or not a.args:
-        return a.op == b.op and (a.op == "pi" or (a.op == "given" and a.given == b.given))
+        return a.op == b.op and (a.op in ("pi", "inf") or (a.op == "given" and a.given == b.given))
     return a.depth < 12 and all(same(x, y) for x, y in zip(a.args, b.args, strict=True))
 
 
@@ -100,6 +112,8 @@ def sign(a: Real) -> int | None:
     """1, 0 or -1; None where 1000 bits, or the width of an interval, leave it open."""
     if isinstance(a, Fraction):
         return (a > 0) - (a < 0)
+    if infinite(a):
+        return infinite(a)
     for bits in (64, 256, 1000):
         x = enclose(a, bits)
         if x > 0 or x < 0:
@@ -172,6 +186,7 @@ _BALLS: dict[str, Any] = {
     "cos": lambda x: x.cos(),
     "abs": abs,
     "pi": flint.arb.pi,
+    "inf": flint.arb.pos_inf,
 }
 
 _SYMPY: dict[str, Any] = {
@@ -188,6 +203,7 @@ _SYMPY: dict[str, Any] = {
     "cos": lambda x: sp.cos(x),
     "abs": lambda x: sp.Abs(x),
     "pi": lambda: sp.pi,
+    "inf": lambda: sp.oo,
 }
 
 

@@ -147,7 +147,7 @@ def test_values_of_what_is_not_known_are_rounded() -> None:
 
 def test_unread_things_are_listed_with_their_lines() -> None:
     text = "one\n\n$$1 + = 2$$\n\n"
-    text += "\\begin{align} x &= \\begin{cases} 1 \\end{cases} \\\\ 1 + 1 &= 3 \\end{align}\n\n$$[1, 2]$$\n\n$1 < 2$"
+    text += "\\begin{align} x &= \\begin{cases} 1 \\end{cases} \\\\ 1 + 1 &= 3 \\end{align}\n\n$$[1, 2]$$\n\n$1 \\in 2$"
     found = audit_article(text)
     assert [u.place for u in found.audit.unread] == ["3", "5", "7", "9"]
     assert [r[0] for r in _rows(found)] == ["3"]

@@ -108,7 +108,6 @@ WRONG = (
     r"\begin{bmatrix} 1 & \end{bmatrix}",
     "a , b",
     "#",
-    r"\infty",
 )
 
 

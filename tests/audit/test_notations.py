@@ -56,3 +56,56 @@ def test_two_numbers_side_by_side_are_no_product() -> None:
 def test_a_matrix_is_no_misprint_of_a_vector_with_its_numbers() -> None:
     page = "scores = [1,0,1,0] · [1,1,0,0] = 1\nW = [[1, 1], [0, 1]]\ny: [1,0] · W = [1×1+0×0, 1×1+0×1] = [1, 1]\n"
     assert _wrong(page) == []
+
+
+MASKS = (
+    (r"$M = \begin{bmatrix} 0 & -\infty \\ 0 & 0 \end{bmatrix}$, $S = \begin{bmatrix} 1 & 2 \\ 0.5 & 1.5 \end{bmatrix}$"
+     r" $$S + M = \begin{bmatrix} 1 & -\infty \\ 0.5 & 1.5 \end{bmatrix}$$"
+     r" $$\text{softmax}(S + M) = \begin{bmatrix} 1 & 0 \\ 0.269 & 0.731 \end{bmatrix}$$", []),
+    ("softmax([1, -inf, 1]) = [0.5, 0, 0.5] and $e^{-\\infty} = 0$", []),
+    ("softmax([1, -∞, 1]) = [0.5, 0.1, 0.5]", [("0.1", "0")]),
+    ("[1, -np.inf] / 2 = [0.5, -inf] and [1, float('-inf')] + [1, 1] = [2, -inf]", []),
+    (r"$[1, -\infty] + [1, 1] = [2, 3]$", [("3", "-inf")]),
+    (r"$[1, 2] + [1, 1] = [2, -\infty]$", [("-inf", "3")]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), MASKS, ids=[t[:30] for t, _ in MASKS])
+def test_masks_of_minus_infinity(text: str, expected: list[tuple[str, str]]) -> None:
+    found = audit_article(text).audit
+    assert (_wrong(text), found.unread) == (expected, ()) and found.findings
+
+
+@pytest.mark.parametrize("text", [r"$\infty - \infty = 0$", r"softmax([-inf, -inf]) = [0.5, 0.5]", r"$0 \times \infty = 0$"])
+def test_infinities_without_a_value_are_listed(text: str) -> None:
+    found = audit_article(text).audit
+    assert not found.findings and "infinit" in found.unread[0].reason
+
+
+ORDERS = (
+    ("$5.77 > 2.89 > 1.73$ and $0.19 < 0.60$", []),
+    (r"$\sqrt{3} > 2$", ["2"]),
+    (r"$e^2 \ge 7$, $1/3 \ne 0.33$, $2 + 2 \le 4$, $\log 2 \leq 0.6932$", []),
+    ("$2 + 2 < 4$", ["4"]),
+    ("Since 0.60 > 0.65 the first wins", ["0.65"]),
+    ("$x = [1, 2]$. $x > 0$ and $x > 1$", ["1"]),
+    (r"$2 \ne 1 + 1$", ["2"]),
+    ("$a = 3$, $b = 2$, $a < b$", ["2"]),
+    ("$q = 3 > 2 = 1 + 2$", ["2"]),
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), ORDERS, ids=[t[:30] for t, _ in ORDERS])
+def test_inequalities(text: str, expected: list[str]) -> None:
+    found = audit_article(text).audit
+    assert [str(f.verdict.printed) for f in found.findings if f.verdict.wrong] == expected and not found.unread
+
+
+def test_an_inequality_of_rounded_numbers_may_be_left_open() -> None:
+    assert audit_article(r"$\sqrt{3} > 1.7321$").audit.exit_code == 3
+    assert audit_article(r"$\sqrt{3} > 1.7322$").audit.exit_code == 1
+
+
+def test_an_inequality_defines_nothing() -> None:
+    found = audit_article("$x > 5$ and $x = 2$. $x + 1 = 3$").audit
+    assert [u.reason for u in found.unread] == ["`x` has no value on this page"] and found.exit_code == 0

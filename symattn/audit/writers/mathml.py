@@ -13,7 +13,8 @@ from symattn.audit.outcome import Mark
 from symattn.audit.statements import Chain, Side
 from symattn.audit.writers import words
 
-_RELATIONS = {"EQ": "=", "APPROX": "≈", "MAPS": "↦", "ARROW": "→", "ORDER": "≶"}
+_RELATIONS = {"EQ": "=", "APPROX": "≈", "MAPS": "↦", "ARROW": "→", "ORDER": "∈", "LESS": "<", "MORE": ">", "LESS EQ": "≤",
+              "MORE EQ": "≥", "UNEQUAL": "≠"}  # fmt: skip
 _SIGNS = {"times": "×", "dot": "·", "star": "∗", "hadamard": "⊙", "matmul": "@"}
 _LOW = frozenset({"sum", "neg"})
 _GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ϵ", "lambda": "λ", "sigma": "σ", "pi": "π",
@@ -60,7 +61,7 @@ def node(n: Node, marks: Marks) -> str:
 
 
 def _number(n: Number, marks: Marks) -> str:
-    text = escape(n.text + "%" * n.percent + "…" * n.cut)
+    text = escape(n.text.replace("inf", "∞") + "%" * n.percent + "…" * n.cut)
     mark = marks.get(n.start)
     if mark is None or mark.end != n.end:
         return f"<mn>{text}</mn>"
