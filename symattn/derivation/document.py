@@ -6,7 +6,7 @@ turns all of it into one form; none of them computes anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -54,8 +54,10 @@ class Line:
         ``work`` with decimals in place of named elements (two guard digits); None where nothing is gained.
     note
         What the element stands for, in words of the example: the query's and the key's. Every writer escapes them.
-    row
-        On the last line of a row that is cut: how many elements the row has. 0 elsewhere.
+    row, shown
+        On the last line of a row that is cut: how many elements the row has, and how many are shown. 0 elsewhere.
+    formula
+        The right hand side in symbols with the numbers of this element as its indices; None where it is not asked for.
     """
 
     item: Item
@@ -64,6 +66,8 @@ class Line:
     approximate: Node | None = None
     note: tuple[str, ...] = ()
     row: int = 0
+    shown: int = 0
+    formula: Formula | None = None
 
 
 @dataclass(frozen=True)
@@ -133,8 +137,14 @@ class Step:
         Formulas in index and matrix form; empty where the form was not asked for or does not exist.
     lines, grids
         The work of single elements, and the values.
-    known
-        How the statement is known to be right.
+    known, numbers
+        How the statement is known to be right, and how its numbers are: ``"exact"`` where every one is shown by its exact value,
+        ``"enclosed"`` where the decimals of some were decided by an enclosure, and are right in every digit; "" without numbers.
+    uses
+        The numbers of the earlier steps whose tensors the statements read.
+    shapes
+        The tensors of the matrix formula (or of the index formula), the one that is defined first, each with its shape: LaTeX.
+        Empty where shapes are not asked for.
     remark
         A sentence about the numbers, for example that a weight matrix is the identity.
     backward, tangent
@@ -153,6 +163,9 @@ class Step:
     remark: str = ""
     backward: bool = False
     tangent: bool = False
+    numbers: str = ""
+    uses: tuple[int, ...] = ()
+    shapes: tuple[tuple[str, str], ...] = ()
 
     @property
     def derived(self) -> bool:
@@ -161,8 +174,20 @@ class Step:
 
     def cut(self, line: Line) -> str:
         """What is said after the last line of a row that is cut; empty after every other line."""
-        shown = sum(x.item.tensor == line.item.tensor for x in self.lines)
-        return f"{shown} of {line.row} elements are worked out." if line.row else ""
+        return f"{line.shown} of {line.row} elements are worked out." if line.row else ""
+
+    def how_known(self, refer: Callable[[int], str] = lambda number: f"({number})", escape: Callable[[str], str] = str) -> str:
+        """One sentence: how the step is known, from which earlier ones, and how its numbers are; "" where nothing is said.
+
+        ``refer`` writes a reference to a step, ``escape`` words in the form of the page.
+
+        >>> Step(6, ("S",), "", "", known="by definition", uses=(3, 5), numbers="exact").how_known()
+        'How known: by definition, from (3) and (5); the numbers are exact.'
+        """
+        *most, last = map(refer, self.uses) if self.uses else ("",)
+        used = f", from {', '.join(most)}{' and ' if most else ''}{last}" if last else ""
+        numbers = f"; the numbers are {self.numbers}" if self.numbers else ""
+        return f"{escape(f'How known: {self.known}')}{used}{numbers}." if self.known else ""
 
     @property
     def formulas(self) -> tuple[Formula, ...]:

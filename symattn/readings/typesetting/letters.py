@@ -83,13 +83,18 @@ def script(sign: str, tex: str) -> str:
 class Letter:
     r"""A letter with what stands around it: ``dW_Q`` has prefix ``d``, base ``W`` and sub ``Q``.
 
+    With a ``shape``, LaTeX of the sizes of its rows and columns, it stands over that wherever it is a whole matrix.
+
     >>> Letter("W", "Q", "d").tex(), Letter("W", "Q").tex(indices="ac"), Letter("S").tex(batch="h", indices="ij")
     ('dW_Q', '(W_Q)_{ac}', 'S^{(h)}_{ij}')
+    >>> print(Letter("K", shape=("m", "d_k")).tex(raised=r"\top"), Letter("K", shape=("m", "d_k")).tex(indices="jc"))
+    \underset{d_k \times m}{K^{\top}} K_{jc}
     """
 
     base: str
     sub: str = ""
     prefix: str = ""
+    shape: tuple[str, ...] = ()
 
     @property
     def gradient(self) -> bool:
@@ -103,9 +108,14 @@ class Letter:
         if top and letter.endswith("'"):  # a prime is a superscript already
             letter = f"{{{letter}}}"
         if not self.sub:
-            return letter + script("^", top) + script("_", indices)
-        core = letter + script("_", self.sub) + script("^", top)
-        return f"({core}){script('_', indices)}" if indices else core
+            whole = letter + script("^", top) + script("_", indices)
+        else:
+            whole = letter + script("_", self.sub) + script("^", top)
+            whole = f"({whole}){script('_', indices)}" if indices else whole
+        if not self.shape or indices:
+            return whole
+        sizes = r" \times ".join(self.shape[::-1] if raised else self.shape)
+        return rf"\underset{{{sizes}}}{{{whole}}}"
 
 
 GREEK = frozenset(
@@ -306,6 +316,8 @@ class Letters:
         Name -> LaTeX, with at most one subscript (``W_Q``); what they do not hold is read off the name by rule.
     known
         Names of tensors: ``d`` before one of them is its gradient.
+    shapes
+        Name -> LaTeX of the sizes that stand under a tensor where it is a whole matrix.
 
     >>> letters = Letters()
     >>> letters.tensor("dS").tex(indices="ij"), letters.tensor("WQ_t").tex(), letters.tensor("P0").tex(), letters.symbol("d")
@@ -315,6 +327,7 @@ class Letters:
     tensors: Mapping[str, str] = field(default_factory=lambda: dict(TENSORS))
     symbols: Mapping[str, str] = field(default_factory=lambda: dict(SYMBOLS))
     known: frozenset[str] = frozenset()
+    shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, letters: Letters | Mapping[str, str] | None, known: Iterable[str] = (), indices: Iterable[str] = ()) -> Letters:
@@ -346,13 +359,17 @@ class Letters:
 
     def tensor(self, name: str) -> Letter:
         """The letter of a tensor or a scalar parameter."""
+        letter = self._tensor(name)
+        return replace(letter, shape=self.shapes[name]) if name in self.shapes else letter
+
+    def _tensor(self, name: str) -> Letter:
         if name in self.tensors:
             return _split(self.tensors[name])
         if self._is_tangent(name):
-            inner = self.tensor(name[:-2])
+            inner = self._tensor(name[:-2])
             return replace(inner, base=rf"\dot{{{inner.base}}}")
         if self._is_gradient(name):
-            inner = self.tensor(name[1:])
+            inner = self._tensor(name[1:])
             return replace(inner, prefix="d" + inner.prefix)
         return self._by_rule(name)
 
@@ -382,7 +399,7 @@ class Letters:
         match = match or re.fullmatch(r"([A-Za-z])([A-Za-z])", bare)
         if match:
             whole = match[1] in self.tensors or self._is_gradient(match[1])
-            outer = self.tensor(match[1]) if whole else self._by_rule(match[1])
+            outer = self._tensor(match[1]) if whole else self._by_rule(match[1])
             sub = self._subscript(match[2])
             return Letter(outer.base + prime, f"{outer.sub},{sub}" if outer.sub else sub, outer.prefix)
         return Letter(upright(bare) + prime)
@@ -391,7 +408,7 @@ class Letters:
         if re.fullmatch(r"\d+|[A-Za-z]", word):
             return word
         named = word in self.known or word in self.tensors or re.fullmatch(r"[A-Za-z]\d+", word)
-        return self.tensor(word).tex() if named else upright(word)
+        return self._tensor(word).tex() if named else upright(word)
 
 
 def upright(word: str) -> str:

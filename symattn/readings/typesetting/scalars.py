@@ -6,6 +6,7 @@ for ``Indexed`` reads that are expressions; nothing of it is used here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -116,7 +117,7 @@ class Printer:
     def juxtapose(self, subscripts: list[sp.Expr]) -> str:
         """Subscripts side by side where each is one letter, with commas otherwise."""
         pieces = [self.tex(s) for s in subscripts]
-        single = all(isinstance(s, sp.Symbol) and len(p.rstrip("'")) == 1 for s, p in zip(subscripts, pieces, strict=True))
+        single = all(isinstance(s, sp.Symbol) and re.fullmatch("[^0-9]'*", p) for s, p in zip(subscripts, pieces, strict=True))
         return ("" if single else ",").join(pieces)
 
     # --- sums

@@ -7,7 +7,8 @@ here goes by names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
@@ -178,6 +179,16 @@ def softmax_index(found: Softmax, program: Program, printer: Printer) -> str:
     fresh = sp.Symbol(f"{found.over.name}'", integer=True)
     total = _row(found, printer, score, fresh)
     return rf"{printer.tex(found.weights.target)} = \frac{{\exp{bracket(printer.tex(score))}}}{{{total}}}"
+
+
+def softmax_element(found: Softmax, program: Program, printer: Printer, table: Mapping[sp.Symbol, sp.Symbol]) -> str:
+    r"""The right hand side of :func:`softmax_index` for one element: ``table`` puts numbers in the place of its indices."""
+    score = _score(found, program)
+    rows = {a: b for a, b in table.items() if a != found.over}
+    extras = tuple(x.xreplace(rows) for x in found.extras)
+    row = replace(found, exponential=found.exponential.xreplace(rows), extras=extras)
+    total = _row(row, printer, score.xreplace(rows), sp.Symbol(f"{found.over.name}'", integer=True))
+    return rf"\frac{{\exp{bracket(printer.tex(score.xreplace(table)))}}}{{{total}}}"
 
 
 def beside_index(found: Softmax, program: Program, printer: Printer, name: str) -> str:

@@ -1,0 +1,122 @@
+"""How much a page says: the level of detail, symbols or numbers, which queries are followed, shapes, whole matrices.
+
+These choices never change what is derived, only how much of it is shown; :func:`trimmed` takes away what a page leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from symattn.derivation.document import Step
+from symattn.derivation.examples import Example
+from symattn.errors import DefinitionError, InputValueError, nearest
+
+DETAILS = ("brief", "steps", "full")
+SHOWN = ("symbolic", "numeric", "both", "side-by-side")
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page shows.
+
+    Parameters
+    ----------
+    detail
+        ``"brief"``: numbered formulas with a name, and the matrices of the outputs; ``"steps"``: reasons, how each step is known,
+        and the work of the followed row; ``"full"``: every helper, every element of the row, and shapes besides.
+    show
+        ``"symbolic"``, ``"numeric"``, ``"both"`` (formulas, and numbers below them) or ``"side-by-side"`` (every line of numbers
+        begins with the formula that they are put into).
+    follow
+        The followed query: its position as counted on the page, or a word of the example; ``"all"`` for every query; None for
+        what the example says.
+    values
+        Whether matrices are shown whole, however large.
+    shapes
+        Whether shapes stand under the symbols of matrices; None: in full detail.
+
+    Raises
+    ------
+    DefinitionError
+        When ``detail`` or ``show`` is none of its values.
+
+    >>> Page(detail="full").shaped, Page("brief").shaped
+    (True, False)
+    """
+
+    detail: str = "steps"
+    show: str = "both"
+    follow: int | str | None = None
+    values: bool = False
+    shapes: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (("detail", self.detail, DETAILS), ("show", self.show, SHOWN)):
+            if value not in allowed:
+                said = f"{name} is one of {', '.join(map(repr, allowed))}, got {value!r}"
+                raise DefinitionError(f"{said}. {nearest(str(value), allowed)}")
+
+    @property
+    def full(self) -> bool:
+        """Whether every helper and every element is shown."""
+        return self.detail == "full"
+
+    @property
+    def brief(self) -> bool:
+        """Whether a step is a formula with a name."""
+        return self.detail == "brief"
+
+    @property
+    def shaped(self) -> bool:
+        """Whether shapes are shown."""
+        return self.full if self.shapes is None else self.shapes
+
+    @property
+    def every(self) -> bool:
+        """Whether every query is followed."""
+        return self.follow == ALL
+
+    def followed(self, example: Example | None, queries: int, origin: int) -> int | None:
+        """The followed query, counted from 0; None where every one is, or where there is none.
+
+        Parameters
+        ----------
+        queries
+            How many there are.
+        origin
+            The number of the first position on the page.
+
+        Raises
+        ------
+        DefinitionError
+            When there are no numbers to follow.
+        InputValueError
+            When no query is meant; the message lists those that there are.
+        """
+        if example is None:
+            if self.follow is not None:
+                raise DefinitionError(f"follow={self.follow!r}: there are no numbers to follow; give an example, or a seed")
+            return None
+        if self.follow is None or self.every:
+            return None if self.every else example.follow
+        text = str(self.follow).strip()
+        if text.isdecimal() and origin <= int(text) < origin + queries:
+            return int(text) - origin
+        if text in example.tokens:
+            return len(example.tokens) - 1 - example.tokens[::-1].index(text)
+        words = [f"{k} ({w})" for k, w in enumerate(example.tokens, origin)]
+        allowed = ", ".join(words) if words else f"{origin} to {origin + queries - 1}"
+        raise InputValueError(f"follow={self.follow!r}: no query is meant; there are {allowed}, and 'all'")
+
+
+def trimmed(step: Step, page: Page, outputs: Sequence[str]) -> Step:
+    """A step without what the page leaves out; ``outputs`` are the tensors whose matrices a brief page shows."""
+    if page.show == "numeric":
+        step = replace(step, index=(), matrix=(), shapes=())
+    if page.brief:
+        kept = step.grids if step.tensors[-1] in outputs else ()
+        whole = tuple(g for g in kept if g.row is None) or kept
+        return replace(step, reason="", known="", numbers="", uses=(), remark="", lines=(), grids=whole)
+    return step
