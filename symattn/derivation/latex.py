@@ -12,7 +12,17 @@ from symattn.derivation.document import Derivation, Grid, Step, conventions
 from symattn.derivation.escaping import arrow, latex_text, shortened, visible
 from symattn.derivation.latexblocks import sections
 from symattn.derivation.latexlines import WIDTH, broken, display, items
-from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, decimal_pieces, formula_parts, line_parts, widest
+from symattn.derivation.layout import (
+    MARGIN,
+    RELATIONS,
+    Part,
+    Piece,
+    cell_piece,
+    decimal_pieces,
+    formula_parts,
+    line_parts,
+    widest,
+)
 from symattn.derivation.nodeprint import Style
 from symattn.derivation.paper import paper
 
@@ -63,7 +73,7 @@ def step(s: Step, style: Style) -> list[str]:
     """One step: heading, reason, formulas, work, values."""
     out = [rf"\subsection*{{{s.number}. {latex_text(s.name)}}}", latex_text(s.reason) + r"\par"]
     if s.formulas:
-        out += display([broken(formula_parts(f.latex), width=style.width) for f in s.formulas])
+        out += display([broken(formula_parts(f.latex, style.width - MARGIN), width=style.width) for f in s.formulas])
     if s.derived:
         out.append(rf"How known: {latex_text(s.known)}.\par")
     if s.remark:
@@ -165,7 +175,7 @@ def listed_parts(g: Grid, style: Style) -> list[tuple[Part, ...]]:
             ]
             above, below = style.counted(g.leading), style.counted(at)
             head = Piece(style.name(g.tensor, below, above), f"{g.tensor}[{below}]")
-            out.append((Part("", (head,)), Part("=" if cell.exact else "≈", decimal_pieces(cell.decimal))))
+            out.append((Part("", (head,)), Part("=" if cell.exact else "≈", decimal_pieces(cell.decimal, style.width))))
     return out
 
 

@@ -19,6 +19,8 @@ CHUNK = 48
 """Digits of a long decimal that stay together."""
 WIDEST = 64
 """Decimals put in are left out where a piece of them is wider than this."""
+MARGIN = 12
+"""What the left hand side, the relation and the indent of a line take, about."""
 
 NARROWEST = 8
 """Columns of a table are not made narrower than this."""
@@ -78,10 +80,10 @@ def line_parts(line: Line, style: Style) -> tuple[Part, ...]:
     if value is not None:
         parts.append(Part("=", _node(value, style)))
     decimals = _node(line.approximate, style) if line.approximate is not None else ()
-    if decimals and widest(decimals) <= WIDEST:
+    if decimals and widest(decimals) <= min(WIDEST, style.width - MARGIN):
         parts.append(Part("≈", decimals))
     if value is None or text_pieces(value, style) != [line.cell.decimal]:
-        parts.append(Part("=" if line.cell.exact else "≈", decimal_pieces(line.cell.decimal)))
+        parts.append(Part("=" if line.cell.exact else "≈", decimal_pieces(line.cell.decimal, style.width)))
     return tuple(parts)
 
 
@@ -90,8 +92,8 @@ def _node(node: object, style: Style) -> tuple[Piece, ...]:
     return tuple(Piece(a, b) for a, b in pairs)
 
 
-def decimal_pieces(digits: str) -> tuple[Piece, ...]:
-    """A decimal, torn into chunks where it is long.
+def decimal_pieces(digits: str, width: int = WIDEST) -> tuple[Piece, ...]:
+    """A decimal, torn into chunks where it is long, on lines of so many characters.
 
     >>> [p.text for p in decimal_pieces("0." + "3" * 60)] == ["0." + "3" * 46, "3" * 14]
     True
@@ -100,7 +102,8 @@ def decimal_pieces(digits: str) -> tuple[Piece, ...]:
     if digits in special:
         return (Piece(*special[digits]),)
     mantissa, mark, exponent = digits.partition("e")
-    chunks = [mantissa[k : k + CHUNK] for k in range(0, len(mantissa), CHUNK)]
+    chunk = min(CHUNK, width - MARGIN)
+    chunks = [mantissa[k : k + chunk] for k in range(0, len(mantissa), chunk)]
     tail = chunks[-1] + mark + exponent
     return (*(Piece(c, c) for c in chunks[:-1]), Piece(latex_decimal(tail), text_decimal(tail)))
 
@@ -115,8 +118,9 @@ def cell_piece(cell: Cell, style: Style, exact: bool) -> Piece:
     return Piece("".join(p.latex for p in pieces), "".join(p.text for p in pieces))
 
 
-def formula_parts(latex: str) -> tuple[Part, ...]:
-    r"""A formula in symbols torn at its relation, at sums outside of all brackets, and before its condition.
+def formula_parts(latex: str, room: int = WIDEST) -> tuple[Part, ...]:
+    r"""A formula in symbols torn at its relation, at sums outside of all brackets, and before its condition; a term wider than
+    ``room`` is torn inside, too.
 
     >>> [(p.relation, [q.text for q in p.pieces]) for p in formula_parts(r"dS = P \circ (dP - D) + E \quad\text{where } j \le i")]
     [('', ['dS']), ('=', ['P ∘ (dP - D)', '+ E', 'where j ≤ i'])]
@@ -124,7 +128,7 @@ def formula_parts(latex: str) -> tuple[Part, ...]:
     body, where, condition = latex.partition(r" \quad\text{where }")
     left, *right = _split_relations(body)
     parts = [Part("", (_piece(left[1]),))]
-    parts += [Part(sign, tuple(_piece(q) for p in _split_sums(side) for q in _torn(p))) for sign, side in right]
+    parts += [Part(sign, tuple(_piece(q) for p in _split_sums(side) for q in _torn(p, room))) for sign, side in right]
     if where:
         first, *more = _split(condition, r" \text{ and } ")
         pieces = [_piece(r"\text{where }" + first), *(_piece(r"\text{and } " + m) for m in more)]
@@ -177,7 +181,7 @@ def _split_sums(latex: str) -> list[str]:
     return [*found, latex[start:]]
 
 
-def _torn(latex: str) -> list[str]:
+def _torn(latex: str, room: int = WIDEST) -> list[str]:
     r"""A term too wide for a line, torn inside its first wide bracket, whose size is plain then, and between factors.
 
     >>> long = " + ".join(rf"x_{{{k}}} \cos(y)" for k in range(12))
@@ -185,7 +189,7 @@ def _torn(latex: str) -> list[str]:
     >>> found[0], found[1], found[-1]
     ('a (x_{0} \\cos(y)', '+ x_{1} \\cos(y)', '+ x_{11} \\cos(y)) b')
     """
-    if _piece(latex).width <= WIDEST:
+    if _piece(latex).width <= room:
         return [latex]
     depths = _depths(latex)
     for m in re.finditer(r"(\\left)?\(", latex):
@@ -193,15 +197,15 @@ def _torn(latex: str) -> list[str]:
             continue
         close = next(k for k in range(m.end(), len(latex) + 1) if k == len(latex) or (depths[k] == 1 and depths[k + 1] == 0))
         inner = latex[m.end() : close].removesuffix(r"\right")
-        if _piece(inner).width > WIDEST // 2:
-            terms = [q for p in _split_sums(inner.strip()) for q in _torn(p)]
+        if _piece(inner).width > room // 2:
+            terms = [q for p in _split_sums(inner.strip()) for q in _torn(p, room)]
             terms[0] = f"{latex[: m.start()]}({terms[0]}"
-            end = _torn(latex[close:].removeprefix(r"\right")[1:])
+            end = _torn(latex[close:].removeprefix(r"\right")[1:], room)
             return [*terms[:-1], f"{terms[-1]}){end[0]}", *end[1:]]
-    return _factors(latex)
+    return _factors(latex, room)
 
 
-def _factors(latex: str) -> list[str]:
+def _factors(latex: str, room: int) -> list[str]:
     """A product torn between factors, as few times as its width needs."""
     depths = _depths(latex)
     factors, start = [], 0
@@ -212,7 +216,7 @@ def _factors(latex: str) -> list[str]:
             start = m.end()
     found: list[str] = []
     for f in [*factors, latex[start:]]:
-        if found and _piece(f"{found[-1]} {f}").width <= WIDEST:
+        if found and _piece(f"{found[-1]} {f}").width <= room:
             found[-1] += f" {f}"
         else:
             found.append(f)
