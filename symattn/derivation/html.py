@@ -1,110 +1,89 @@
-"""A derivation as one HTML file with MathML: it loads nothing, reads well on a telephone, and follows light and dark.
+"""A derivation as one HTML file with MathML: it loads nothing, reads well on a telephone, on paper, in light and in dark.
 
-Formulas are made of pieces that may stand on lines of their own, so a narrow window breaks them where paper would.
+Formulas are made of pieces that may stand on lines of their own, so a narrow window breaks them where paper would. The content
+security policy of the page names its own style sheet and script by their hashes and allows nothing else.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from base64 import b64encode
+from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from importlib import resources
-from xml.etree import ElementTree
-
-from latex2mathml.converter import convert
 
 from symattn.derivation.document import Cell, Derivation, Grid, Step, conventions
 from symattn.derivation.escaping import arrow, html_text, shortened
+from symattn.derivation.htmlblocks import Blocks
+from symattn.derivation.htmlmaps import DATA, LEVELS, data, script, weight_map
 from symattn.derivation.latex import grid_name
-from symattn.derivation.layout import RELATIONS, Part, Piece, cell_piece, formula_parts, line_parts
+from symattn.derivation.layout import Piece, cell_piece, formula_parts, line_parts
+from symattn.derivation.mathml import math, pieces
 from symattn.derivation.nodeprint import Style
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
-<style>html{{background:Canvas}}body{{margin:0}}{css}</style>
+<style>{css}</style>
 </head>
 <body>
 {body}
 </body>
 </html>
 """
-_SIGNS = frozenset("−-+±")
-_CLOSING = frozenset(")]⌋⌉⟩′")
-_LARGE = frozenset("∑∏") | {"max", "min"}
+SHEET = (
+    "html{background:#fff}body{margin:0}@media(prefers-color-scheme:dark){html{background:#0d1117}}"
+    "@media print{html{background:#fff}}"
+)
+"""What is said of the page around the derivation."""
 
 
 @cache
 def css() -> str:
     """The style sheet that is written into every page."""
-    return (resources.files("symattn.derivation") / "derivation.css").read_text(encoding="utf-8")
+    sheet = (resources.files("symattn.derivation") / "derivation.css").read_text(encoding="utf-8")
+    return sheet + "".join(f".symattn .q{k}{{--a:{k / LEVELS:g}}}" for k in range(LEVELS + 1))
 
 
 def document(d: Derivation) -> str:
     """The whole file."""
-    return PAGE.format(title=html_text(d.title), css=css(), body=_body(d))
+    style, body = f"{SHEET}{css()}", _body(d, live=True)
+    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_hash(style)}"
+    if any(m.live for m in d.maps):
+        body += f'\n<script type="application/json" id="{DATA}">{data(d)}</script>\n<script>{script()}</script>'
+        policy += f"; script-src {_hash(script())}"
+    return PAGE.format(title=html_text(d.title), policy=policy, css=style, body=body)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def fragment(d: Derivation) -> str:
-    """What a notebook shows: the same without the page around it."""
-    return f"<style>{css()}</style>{_body(d)}"
+    """What a notebook shows: the same without the page around it and without a script."""
+    return f"<style>{css()}</style>{_body(d, live=False)}"
 
 
-def math(latex: str) -> str:
-    """A formula as inline MathML in display style.
-
-    >>> math("x")
-    '<math displaystyle="true"><mrow><mi>x</mi></mrow></math>'
-    """
-    root = ElementTree.fromstring(convert(latex))  # noqa: S314 - made here, from formulas only
-    for e in root.iter():
-        e.tag = e.tag.rpartition("}")[2]
-        if e.tag == "msub" and (e[0].text or "").strip() in _LARGE:
-            e.tag = "munder"
-        if e.tag == "mn" and e.attrib.pop("mathvariant", "") == "bold":
-            e.text = (e.text or "").replace("1", "\U0001d7cf")
-    for row in root.iter():
-        _signs(row)
-    for script in ("msub", "msup", "msubsup", "munder"):
-        for e in root.iter(script):
-            _primes(e)
-    root.attrib = {"displaystyle": "true"}
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _signs(row: ElementTree.Element) -> None:
-    """A sign with nothing before it that it could add to or subtract from belongs to what follows, without space."""
-    nothing, bars = True, 0
-    for e in row:
-        if nothing and e.tag == "mo" and e.text in _SIGNS:
-            e.set("form", "prefix")
-        bars += e.text == "|"
-        opens = bars % 2 == 1 if e.text == "|" else e.text not in _CLOSING
-        nothing = e.tag in ("mspace", "mtext") or (e.tag == "mo" and opens)
-
-
-def _primes(script: ElementTree.Element) -> None:
-    """A prime inside of a script is as large as the script: one more level down it cannot be read."""
-    for below in list(script)[1:]:
-        for e in below.iter("msup"):
-            if e[1].text == "′":
-                e[1].tag = "mo"
-                e[1].set("scriptlevel", "1")
-
-
-def _body(d: Derivation) -> str:
+def _body(d: Derivation, live: bool) -> str:
+    blocks = Blocks(s.number for s in d.steps)
     out = ['<article class="symattn">', f"<h1>{html_text(d.title)}</h1>"]
     out += [f"<p>{html_text(d.about)}</p>"] if d.about else []
     out += _words(d)
     out += [f'<p class="say">Definition: <code>{html_text(d.definition)}</code></p>'] if d.definition else []
     if d.inputs:
         out += ["<h2>Given</h2>", *(_grid(g, d) for g in d.inputs)]
+    parts = {k: blocks.section(part, f"part-{k}") for k, part in enumerate(d.sections, 1)}
     for s in d.steps:
-        out += _step(s, d)
+        out += [line for k, part in enumerate(d.sections, 1) if part.before == s.number for line in parts[k]]
+        out += _step(s, d, blocks, live)
+    numbers = {s.number for s in d.steps}
+    out += [line for k, part in enumerate(d.sections, 1) if part.before not in numbers for line in parts[k]]
     for title, rows in (("Notes", d.notes), (d.rewritten, d.rewritings)):
         if rows:
             out += [f"<h2>{title}</h2>", "<ul>", *(f"<li>{html_text(r)}</li>" for r in rows), "</ul>"]
@@ -127,29 +106,23 @@ def _words(d: Derivation) -> list[str]:
     return out
 
 
-def _step(s: Step, d: Derivation) -> list[str]:
-    out = ["<section>", f"<h2>{s.number}. {html_text(s.name)}</h2>", f"<p>{html_text(s.reason)}</p>"]
-    out += [f'<div class="f">{_parts(formula_parts(f.latex))}</div>' for f in s.formulas]
+def _step(s: Step, d: Derivation, blocks: Blocks, live: bool) -> list[str]:
+    anchor = f"step-{s.number}"
+    out = [f'<section id="{anchor}">', f'<h2><a href="#{anchor}">{s.number}.</a> {html_text(s.name)}</h2>']
+    out.append(f"<p>{blocks.words(s.reason)}</p>")
+    out += [f'<div class="f">{pieces(formula_parts(f.latex))}</div>' for f in s.formulas]
     out += [f'<p class="say">How known: {html_text(s.known)}.</p>'] if s.derived else []
-    out += [f"<p>{html_text(s.remark)}</p>"] if s.remark else []
+    out += [f"<p>{blocks.words(s.remark)}</p>"] if s.remark else []
     for x in s.lines:
         head, *rest = line_parts(x, d.style)
         note = f'<span class="n">{html_text(arrow(x.note))}</span>' if x.note else ""
-        out.append(f'<div class="w"><span class="l">{_parts([head])}</span><span class="r">{_parts(rest)}</span>{note}</div>')
+        out.append(f'<div class="w"><span class="l">{pieces([head])}</span><span class="r">{pieces(rest)}</span>{note}</div>')
         out += [f'<p class="say">⋮ {s.cut(x)}</p>'] if x.row else []
-    return [*out, *(_grid(g, d) for g in s.grids), "</section>"]
-
-
-def _parts(parts: Iterable[Part]) -> str:
-    """Pieces as formulas of their own, between which a line may break; the relation stays with what follows it."""
-    out = []
-    for part in parts:
-        sign = RELATIONS[part.relation][0] + " " if part.relation else ""
-        for k, piece in enumerate(part.pieces):
-            gap = r"\quad " if piece.latex.startswith(r"\text{where }") else ""
-            lead = sign if not k else "{} " if piece.latex[:2] in ("+ ", "- ") else gap
-            out.append(math(lead + piece.latex))
-    return " ".join(out)
+    out += [_grid(g, d) for g in s.grids]
+    for k, m in enumerate(d.maps):
+        if m.weights == s.tensors[-1]:
+            out += weight_map(m, k, d, live)
+    return [*out, "</section>"]
 
 
 def _grid(g: Grid, d: Derivation) -> str:

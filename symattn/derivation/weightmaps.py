@@ -17,8 +17,8 @@ import sympy as sp
 
 from symattn.derivation.enclose import BITS, bounds
 from symattn.errors import DefinitionError, InputValueError, LimitError, ShapeError, UndecidedError
-from symattn.indexed import conjuncts, name_of, reads
-from symattn.program import Program
+from symattn.indexed import conjuncts, name_of, reads, tensor
+from symattn.program import Program, Statement
 from symattn.readings import balls
 from symattn.readings.typesetting.softmax import Softmax, find_softmax
 
@@ -30,6 +30,8 @@ LARGEST = 32
 HEADS = 4
 DIGITS = 20
 """Significant digits of a number that is computed with again: more than a float64 holds."""
+SEEN = "seen"
+"""The name of a tensor of this module: 1 where a score is computed."""
 PLACES = 4
 """Decimals in a picture, at most."""
 
@@ -161,7 +163,10 @@ def _head(numbers: Numbers, softmax: Softmax, at: tuple[int, ...], digits: int, 
             )
             for r in range(height)
         )
-        known = tuple(tuple(_digits_of(scores["score"][tuple(x[k] for k in order)]) for x in row) for row in places)
+        known = tuple(
+            tuple(_digits_of(scores["score"][tuple(x[k] for k in order)]) if scores["seen"][x] != 0 else None for x in row)
+            for row in places
+        )
     except (KeyError, UndecidedError, LimitError):
         return HeadMap(at, printed, whole)  # a logit that is no tensor, or is not finite
     if any(k and s is None for ks, row in zip(kept, known, strict=True) for k, s in zip(ks, row, strict=True)):
@@ -170,26 +175,42 @@ def _head(numbers: Numbers, softmax: Softmax, at: tuple[int, ...], digits: int, 
 
 
 def _scores(numbers: Numbers, softmax: Softmax) -> dict[str, Any] | None:
-    """The scores as balls, also outside of the conditions on positions; None where the exponential is of no single tensor."""
+    """The scores as balls, and where they are computed, also outside of the conditions on positions.
+
+    None where the exponential is of no single tensor.
+    """
     if not isinstance(softmax.score, sp.Indexed) or name_of(softmax.score) not in numbers.program:
         return None
     name = name_of(softmax.score)
     plain = numbers.program.with_statements(numbers.program.statements, (name,)).live()
-    for program in (_everywhere(plain, softmax), plain):
+    for gone in (_of_positions(plain, softmax), frozenset()):
+        program = _without(plain, numbers.program, softmax, gone)
         try:
             read = {n: a for n, a in numbers.arrays.items() if n in program.inputs}
-            found = balls.evaluate(program, read, sizes=numbers.sizes, bits=BITS[1])[name]
+            found = balls.evaluate(program, read, sizes=numbers.sizes, bits=BITS[1])
         except (DefinitionError, InputValueError, ShapeError, UndecidedError):
             continue  # a position that the mask leaves out cannot be read
-        return {"score": found}
+        return {"score": found[name], "seen": found[SEEN]}
     return None
 
 
-def _everywhere(program: Program, softmax: Softmax) -> Program:
-    """The statements of the scores without those conditions of the mask that only positions decide."""
+def _of_positions(program: Program, softmax: Softmax) -> frozenset[sp.Basic]:
+    """The conditions of the mask that only positions decide."""
     free = set(program.dims) | {s for d in program.dims.values() for s in d.free_symbols}
-    gone = {c for c in conjuncts(softmax.weights.where) if not reads(c) and c.free_symbols <= free}
-    return program.with_statements(replace(s, where=sp.And(*(c for c in conjuncts(s.where) if c not in gone))) for s in program)
+    return frozenset(c for c in conjuncts(softmax.weights.where) if not reads(c) and c.free_symbols <= free)
+
+
+def _without(program: Program, whole: Program, softmax: Softmax, gone: frozenset[sp.Basic]) -> Program:
+    """The statements of the scores without some conditions, and one that is 1 where the weights keep all others."""
+
+    def left(where: sp.Basic) -> sp.Basic:
+        return sp.And(*(c for c in conjuncts(where) if c not in gone))
+
+    seen = Statement(tensor(SEEN, *softmax.weights.indices), sp.Integer(1), where=left(softmax.weights.where))
+    dims = {a: whole.dims[a] for a in seen.indices}
+    return program.with_statements(
+        (*(replace(s, where=left(s.where)) for s in program), seen), (*program.outputs, SEEN), dims=dims
+    )
 
 
 def long_decimal(numbers: Numbers, name: str, index: tuple[int, ...]) -> str:

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from symattn.definition import Definition
 from symattn.derivation import Derivation, derive, examples
 from symattn.derivation.escaping import display_width
-from symattn.derivation.html import math
 from tests.derivation.cases import HOSTILE, TWO_HEADS, hostile, variant, wide
 from tests.support import require_program, rows
 
@@ -139,134 +137,6 @@ def test_markdown_of_hostile_words() -> None:
     assert not [x for x in labels if re.search(r"[\\{}$&#%_^~<>`*|]", x)]
 
 
-# --- HTML
-
-
-class _Checker(HTMLParser):
-    """Well nested, with nothing that loads, runs or leaves the page."""
-
-    VOID = frozenset({"meta", "br"})
-    ALLOWED = frozenset(
-        {
-            *(
-                "html",
-                "head",
-                "meta",
-                "title",
-                "style",
-                "body",
-                "article",
-                "h1",
-                "h2",
-                "p",
-                "b",
-                "code",
-                "table",
-                "tr",
-                "td",
-                "th",
-            ),
-            *(
-                "ul",
-                "li",
-                "section",
-                "div",
-                "span",
-                "math",
-                "mrow",
-                "mi",
-                "mn",
-                "mo",
-                "mfrac",
-                "msqrt",
-                "msub",
-                "msup",
-                "msubsup",
-            ),
-            *("munder", "munderover", "mtext", "mspace", "mover", "mtable", "mtr", "mtd"),
-        }
-    )
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in self.ALLOWED, tag
-        for name, value in attrs:
-            assert not name.startswith("on") and name not in ("src", "href", "style"), (tag, name, value)
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in self.ALLOWED, tag
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def read(html: str) -> str:
-    checker = _Checker()
-    checker.feed(html)
-    checker.close()
-    assert checker.open == []
-    return checker.text
-
-
-@pytest.mark.parametrize(("name", "gradient"), CASES)
-def test_html_stands_alone(name: str, gradient: bool) -> None:
-    page = made(name, gradient).to_html()
-    text = read(page)
-    assert "http" not in page and "url(" not in page and "@import" not in page
-    assert "width=device-width" in page and "prefers-color-scheme:dark" in page
-    assert "Attention weights" in text and "\\" not in text.replace("W_Q", "")
-
-
-def test_html_of_hostile_words() -> None:
-    text = read(hostile().to_html())
-    assert "<script>alert(1)</script>"[:8] in text and "[U+202E]" in text
-
-
-def test_a_page_with_a_script_is_noticed() -> None:
-    with pytest.raises(AssertionError):
-        read(made("the-cat-sat", False).to_html().replace("</article>", "<script>x</script></article>"))
-
-
-def test_matrices_are_bracketed_and_sums_have_their_index_below() -> None:
-    page = made("the-cat-sat", False).to_html()
-    assert (
-        page.count("end follow") == 7
-        and "<munder><mo>∑</mo>" in page
-        and '<tr class="top">' in page
-        and '<tr class="end follow">' in page
-    )
-
-
-@pytest.mark.parametrize(
-    ("latex", "signs"),
-    [
-        (r"= -\frac{1}{2} \cdot (-3) - x", [True, True, False]),
-        (r"-x + \frac{-1}{2}", [True, False, True]),
-        (r"{} - 3", [False]),
-        (r"e^{-S_{ij}} - (a) - b", [True, False, False]),
-        (r"j \le -3 \quad\text{where } -x \le i", [True, True]),
-        (r"\lvert -x \rvert - dQ'' - 1", [True, False, False]),
-    ],
-)
-def test_a_sign_of_a_number_is_not_spaced_as_a_difference(latex: str, signs: list[bool]) -> None:
-    found = re.findall(r"<mo([^>]*)>[−+]</mo>", math(latex))
-    assert [' form="prefix"' in attributes for attributes in found] == signs
-
-
-def test_primes_in_subscripts_are_as_large_as_the_subscript() -> None:
-    assert '<mo scriptlevel="1">′</mo>' in math(r"\sum_{j' \le i} S") and '<mo scriptlevel="1">′</mo>' in math("S_{ij'}")
-    assert "scriptlevel" not in math("j' + S_{ij}")
-
-
 # --- text
 
 
@@ -347,4 +217,3 @@ def test_notebooks() -> None:
     assert len(d._repr_latex_()) <= 5 * 1024 and d._repr_latex_().startswith("$$\\begin{aligned}")
     many = derive(Definition(score="+".join(f"s*tanh({k}*s)" for k in range(1, 14))), gradient=True, lse=True, show_max=True)
     assert len(many._repr_latex_()) <= 5 * 1024 and many._repr_latex_().endswith("\\end{aligned}$$")
-    read(hostile()._repr_html_())
