@@ -116,7 +116,7 @@ class TensorReport:
 
 @dataclass(frozen=True)
 class CaseReport:
-    """One input judged: its name, the sizes, a verdict per tensor; or the reason why the kernel gave nothing to judge.
+    """One input judged: its name, the sizes, a verdict per tensor; and the reason why the kernel gave no more to judge.
 
     ``inputs`` has the arrays by field name, where a run keeps them.
     """
@@ -134,9 +134,9 @@ class CaseReport:
 
     @property
     def verdict(self) -> str:
-        """The worst of its tensors, known deviations left out; fail where the kernel gave nothing."""
-        if self.error:
-            return "pass" if self.known else "fail"
+        """The worst of its tensors, known deviations left out; fail where the kernel raised."""
+        if self.error and not self.known:
+            return "fail"
         return worst_of(t.counted for t in self.tensors)
 
     @property

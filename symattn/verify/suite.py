@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from symattn.arithmetic import Arithmetic, declaration
+from symattn.arithmetic import declaration
 from symattn.definition import Definition
-from symattn.errors import KernelError
+from symattn.verify.case import tried_case
 from symattn.verify.inputs import KINDS, Choice, Shape, fields_for
-from symattn.verify.judge import require_values, run_case
+from symattn.verify.judge import require_values
 from symattn.verify.kernels.base import Kernel
 from symattn.verify.kernels.registry import BUILT_IN
 from symattn.verify.pack.kinds import SHAPE
@@ -129,7 +129,8 @@ def verify_all(
                     continue
                 if progress is not None:
                     progress(f"{kernel.name} {name} {row.name}")
-                cases.append(_case(kernel, ref, row.name, backward, declared))
+                wanted = backward and kernel.has_backward(ref.call)
+                cases.append(tried_case(kernel, ref, row.name, backward=wanted, arithmetic=declared))
     skipped += [f"{k} does not compute {', '.join(dict.fromkeys(names))}" for k, names in refused.items()]
     skipped += idle
     replay = f"symattn.verify.suite.verify_all(seed={seed})"
@@ -150,22 +151,3 @@ def _rows(definition: Definition | None, choice: Choice) -> tuple[Row, ...]:
         seen = {(row.definition, row.equal_heads): row for row in reversed(ROWS)}
         rows += [replace(row, name=f"{row.name}, shape", kind=SHAPE.name) for row in reversed(seen.values())]
     return tuple(rows)
-
-
-def _case(kernel: Kernel, ref: Reference, name: str, backward: bool, declared: Arithmetic | None) -> CaseReport:
-    call = ref.call
-    try:
-        wanted = backward and kernel.has_backward(call)
-        return run_case(kernel, ref, name, backward=wanted, arithmetic=declared)
-    except KernelError as error:
-        reasons = [row.reason for row in kernel.known if not row.tensors and row.when(call)]
-        return CaseReport(
-            case=name,
-            kernel=kernel.name,
-            dtype=str(call.dtype),
-            shape=call.shape,
-            definition=ref.definition.conventions(),
-            arithmetic={},
-            error=str(error),
-            known=reasons[0] if reasons else None,
-        )

@@ -118,7 +118,10 @@ def _case(case: CaseReport, color: bool) -> list[str]:
     """A case with a line for every tensor, and its worst element."""
     lines = [_case_title(case)]
     if case.error:
-        return [*lines, *_wrapped(f"  {_painted('known' if case.known else 'fail', color)}: {case.error}", 4)]
+        lines += _wrapped(f"  {_painted('known' if case.known else 'fail', color)}: {case.error}", 4)
+        lines += _wrapped(f"  known: {case.known}", 4) if case.known else []
+    if not case.tensors:
+        return lines
     width = max(8, *(len(_label(t)) + 1 for t in case.tensors))
     lines.append(f"  {'tensor':<{width}}{'verdict':<14}{'max error':>10}{'ulps':>10}{'of bound':>10}{'failing':>14}")
     lines += [_row(t, color, width) for t in case.tensors]

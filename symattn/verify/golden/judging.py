@@ -11,12 +11,13 @@ from symattn.arithmetic import Arithmetic
 from symattn.arithmetic.reading import declaration
 from symattn.errors import FileFormatError, KernelError
 from symattn.intake import Array
+from symattn.verify.case import run_case
 from symattn.verify.diagnosis.diagnose import diagnose
 from symattn.verify.files import read_tensors
 from symattn.verify.golden import manifest
 from symattn.verify.golden.arrays import in_format, read_npy
 from symattn.verify.golden.manifest import Case, Manifest
-from symattn.verify.judge import Recorded, run_case
+from symattn.verify.kernels.recorded import Recorded
 from symattn.verify.observed import Observed
 from symattn.verify.reference import Reference
 from symattn.verify.remarks import remarks

@@ -71,7 +71,11 @@ class Requirement:
         >>> Requirement.parse("4 <= d <= 256").holds(Shape.parse("1,1,1,2,2,3"))
         False
         """
-        return all(_holds(c, shape.sizes) for c in self.clauses)
+        return self.fulfilled(shape.sizes)
+
+    def fulfilled(self, sizes: Sizes) -> bool:
+        """Whether sizes fit, given by the names that the text has (``h`` and ``hkv`` for ``g``)."""
+        return all(_holds(c, sizes) for c in self.clauses)
 
     def fit(self, shape: Shape) -> Shape:
         """The nearest shape that fits: with the least change of the sizes, measured by their ratios. ``dv`` follows ``d``
@@ -135,7 +139,8 @@ def _far(value: int, from_: int) -> float:
 
 def _holds(clause: Clause, sizes: Sizes) -> bool:
     try:
-        return clause.holds({**sizes, "g": sizes["h"] // sizes["hkv"]})
+        group = {"g": sizes["h"] // sizes["hkv"]} if "g" in clause.names else {}
+        return clause.holds({**sizes, **group})
     except ZeroDivisionError:
         return False
 

@@ -43,12 +43,9 @@ def commands(report: Report, *, strict: bool = False) -> str:
 
 def _said(case: CaseReport, strict: bool) -> str:
     """Why a case does not pass, a line a tensor."""
-    if case.error is not None:
-        return case.error
     bad = [t for t in case.tensors if words.counted(t, strict=strict) not in ("pass", "known")]
-    return "\n".join(
-        line for t in bad for line in (*words.remarks(t), f"{words.label(t)}: {words.counts(t)}; {words.numbers(t)}")
-    )
+    lines = [line for t in bad for line in (*words.remarks(t), f"{words.label(t)}: {words.counts(t)}; {words.numbers(t)}")]
+    return "\n".join([*([words.raised(case)] if case.error is not None else []), *lines])
 
 
 def _place(kernel: str | None) -> str:
@@ -105,10 +102,10 @@ def markdown(report: Report, *, strict: bool = False) -> str:
 
 def _rows(case: CaseReport, strict: bool) -> list[str]:
     name = f"{cell(case.kernel)}, {cell(case.case)} {cell(case.dtype)}"
+    rows = []
     if case.error is not None:
         verdict = words.case_counted(case, strict=strict)
-        return [f"| {name} | | {SIGNS[verdict]} {verdict} | {cell(case.error)} | | | |"]
-    rows = []
+        rows.append(f"| {name} | | {SIGNS[verdict]} {verdict} | {cell(words.raised(case))} | | | |")
     for t in case.tensors:
         c, verdict = t.comparison, words.counted(t, strict=strict)
         figures = " | ".join(short(x) for x in (c.max_error, c.max_ulp, c.max_share))

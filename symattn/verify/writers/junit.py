@@ -89,7 +89,8 @@ def _properties(suite: ET.Element, report: Report, cases: list[CaseReport]) -> N
 def _case(suite: ET.Element, case: CaseReport, strict: bool) -> None:
     if case.error is not None:
         kind = OUTCOMES["known"] if case.known and not strict else "error"
-        _outcome(_testcase(suite, case.kernel, f"{case.case} {case.dtype}"), kind, "raised", case.error, case.known or "")
+        said = "\n".join([words.raised(case), *([f"known: {case.known}"] if case.known else [])])
+        _outcome(_testcase(suite, case.kernel, f"{case.case} {case.dtype}"), kind, "raised", case.error, said)
     for t in case.tensors:
         element = _testcase(suite, case.kernel, f"{case.case} {case.dtype} {words.label(t)}")
         verdict = words.counted(t, strict=strict)

@@ -33,9 +33,9 @@ def counted(t: TensorReport, *, strict: bool) -> str:
 
 def case_counted(c: CaseReport, *, strict: bool) -> str:
     """How a case counts, as :func:`counted` says it of a tensor."""
-    if c.error is not None:
-        return "known" if c.known and not strict else "fail"
     found = [counted(t, strict=strict) for t in c.tensors]
+    if c.error is not None:
+        found.append("known" if c.known and not strict else "fail")
     worst = worst_of(x for x in found if x != "known")
     return "known" if worst == "pass" and "known" in found else worst
 
@@ -48,6 +48,11 @@ def whole_counted(r: Report, *, strict: bool) -> str:
 def title(c: CaseReport) -> str:
     """A case with its dtype and sizes."""
     return " ".join([c.case, c.dtype, *(f"{k}={v}" for k, v in c.shape.items())])
+
+
+def raised(c: CaseReport) -> str:
+    """What the kernel raised on a case, with the case before it; empty where it raised nothing."""
+    return "" if c.error is None else f"{title(c)}: {c.error}"
 
 
 def worst_element(t: TensorReport) -> str:
