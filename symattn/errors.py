@@ -81,6 +81,10 @@ class MissingDependencyError(SymattnError, ImportError):
     """An optional package that this call needs is not installed."""
 
 
+class TypesettingError(SymattnError, RuntimeError):
+    """TeX did not make a PDF of a document: it stopped at an error, or took too long."""
+
+
 class UndecidedError(SymattnError, ArithmeticError):
     """The precision reached its cap and the question is still open."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from symattn_cli.forms import FORMATS, PAGES, FormFlags
 from symattn_cli.options import DefinitionFlags, definition_from, with_definition
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from symattn.derivation import Derivation, Example
 
 FORMS = ("index", "matrix", "both")
-FORMATS = ("text", "latex", "markdown", "html", "json")
 
 
 @with_definition
@@ -41,6 +40,16 @@ def command(
     ] = "both",
     format: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="What is written.")] = "text",
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Write a PDF, by the TeX that is installed; with -o FILE.pdf.")] = False,
+    page: Annotated[
+        str, typer.Option("--page", metavar="|".join(PAGES), help="The page that lines of LaTeX are broken for.")
+    ] = "a4",
+    fragment: Annotated[
+        bool, typer.Option("--fragment", help="A part to include in a document of one's own: LaTeX or HTML without its frame.")
+    ] = False,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="TEXT", help="What labels of a LaTeX fragment begin with.")
+    ] = None,
     digits: Annotated[int | None, typer.Option("--digits", metavar="N", help="Decimals, correctly rounded; default 4.")] = None,
     show_max: Annotated[
         bool, typer.Option("--show-max", help="Show the row maximum and every helper as steps of their own.")
@@ -72,7 +81,8 @@ def command(
         typer.echo(_listing(), nl=False)
         return
     _choice("--form", form, FORMS)
-    _choice("--format", format, FORMATS)
+    written = FormFlags(format, page, fragment, prefix, pdf, output)
+    written.refuse()
     if definition.variant is not None and variant_option is not None:
         from symattn.errors import DefinitionError
 
@@ -82,7 +92,7 @@ def command(
     words = {"tokens": tokens, "memory": memory, "vocabulary": vocabulary}
     drawing = _drawing(example, words, seed, size or [], dmodel)
     found = _derivation(definition, named, example, form, digits, asked, drawing)
-    _write(getattr(found, f"to_{format}")(), output)
+    written.write(written.document(found))
 
 
 def _derivation(
@@ -157,21 +167,3 @@ def _listing() -> str:
     width = max(len(name) for name, _ in rows + examples)
     lines = ["Variants:", *(f"  {name:<{width}}  {idea}" for name, idea in rows), "", "Examples (--example NAME):"]
     return "\n".join([*lines, *(f"  {name:<{width}}  {about}" for name, about in examples)]) + "\n"
-
-
-def _write(text: str, output: Path | None) -> None:
-    """Write to the file or to standard output, in UTF-8 whatever the terminal says."""
-    if output is None:
-        sys.stdout.flush()
-        stream = getattr(sys.stdout, "buffer", None)
-        if stream is None:
-            sys.stdout.write(text)
-        else:
-            stream.write(text.encode("utf-8"))
-            stream.flush()
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as why:
-        raise typer.BadParameter(f"{output}: cannot be written: {why.strerror or why}", param_hint="--output") from why
-    typer.echo(f"written: {output}", err=True)

@@ -252,6 +252,18 @@ class Derivation:
 
         return document(self, page)
 
+    def to_latex_fragment(self, page: str = "a4", prefix: str | None = None) -> str:
+        r"""LaTeX to be included by ``\input``, without preamble; labels begin with ``prefix``."""
+        from symattn.derivation.fragment import fragment
+
+        return fragment(self, page, prefix)
+
+    def to_pdf(self, page: str = "a4", engine: str | None = None) -> bytes:
+        """The LaTeX document as PDF, by the TeX that is installed: see :func:`symattn.derivation.pdf.pdf`."""
+        from symattn.derivation.pdf import pdf
+
+        return pdf(self.to_latex(page), engine)
+
     def to_markdown(self) -> str:
         """Markdown with formulas in dollars, as GitHub shows them."""
         from symattn.derivation.markdown import document
@@ -263,6 +275,12 @@ class Derivation:
         from symattn.derivation.html import document
 
         return document(self)
+
+    def to_html_fragment(self) -> str:
+        """The same without the frame of a page: a style sheet and an article, to stand in a page of one's own."""
+        from symattn.derivation.html import fragment
+
+        return fragment(self)
 
     def to_text(self) -> str:
         """Unicode text of at most 80 columns."""

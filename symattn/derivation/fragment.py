@@ -1,0 +1,58 @@
+r"""A derivation as LaTeX to be included in a document of one's own with ``\input``: no preamble, amsmath only.
+
+Headings stand one level below those of the document, settings are local, and every label carries a prefix, so that two fragments
+in one document do not clash.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+from symattn.derivation.document import Derivation
+from symattn.derivation.escaping import visible
+from symattn.derivation.latex import body
+from symattn.derivation.paper import WIDTH_OF_CHARACTER, paper
+from symattn.errors import InputValueError
+
+NEEDS = r"""% {title}
+% Made by symattn. Include it with \input. It needs, in the preamble:
+%   \usepackage{{amsmath}}
+% Lines are broken for a text {width:.0f} mm wide, in a type of 10 points; --page asks for another width.
+% Labels begin with {prefix}
+"""
+BEGIN = r"""\begingroup
+\setlength{\parindent}{0pt}\setlength{\parskip}{4pt plus 2pt}
+\allowdisplaybreaks
+\sloppy"""
+END = r"\par\endgroup"
+_LABELS = re.compile(r"\\(label|ref|eqref|pageref)\{")
+
+
+def fragment(d: Derivation, page: str = "a4", prefix: str | None = None) -> str:
+    r"""The fragment; ``prefix`` is put before every label. Where none is given it is made of the title and of what is said.
+
+    Raises
+    ------
+    InputValueError
+        When the prefix has other signs than letters, digits, ``-``, ``.`` and ``:``.
+    """
+    width = paper(page).characters
+    text = "\n".join([BEGIN, *body(d, width), END])
+    own = prefix if prefix is not None else prefix_of(d.title, text)
+    if not re.fullmatch(r"[A-Za-z0-9.:-]+", own):
+        raise InputValueError(f"a prefix of labels is made of letters, digits, '-', '.' and ':', got {own!r}")
+    text = re.sub(r"\\(sub)?section\*", lambda m: rf"\sub{m[1] or ''}section*", text)
+    text = _LABELS.sub(lambda m: rf"\{m[1]}{{{own}:", text)
+    title = visible(d.title).encode("ascii", "replace").decode()
+    return NEEDS.format(title=title, width=width * WIDTH_OF_CHARACTER, prefix=f"{own}:") + text + "\n"
+
+
+def prefix_of(title: str, text: str) -> str:
+    """A prefix from a title, and from a text that tells derivations with one title apart.
+
+    >>> prefix_of("the cat sat", "a"), prefix_of("the cat sat", "b")
+    ('the-cat-sat-ca978', 'the-cat-sat-3e23e')
+    """
+    words = "-".join(re.findall(r"[a-z0-9]+", title.lower()))[:40].strip("-") or "derivation"
+    return f"{words}-{sha256(text.encode()).hexdigest()[:5]}"
