@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from symattn.audit.language_symbols import ROWS
 from symattn.audit.normal import with_decimal_points, without_html
+from symattn.audit.tables import Table, tables
 from symattn.errors import LimitError
 
 LARGEST = 400_000
@@ -51,7 +52,7 @@ _MARKER = re.compile(r"\s*(?:>\s*)*(?:[-*+•]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)?")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of an article that holds a formula: ``kind`` is ``display``, ``inline`` or ``text``."""
+    """A part of an article that holds a formula: ``kind`` is ``display``, ``inline``, ``text`` or ``table``."""
 
     kind: str
     start: int
@@ -111,10 +112,11 @@ def passages(a: Article) -> list[Passage]:
     >>> [(p.kind, text[p.start : p.end]) for p in passages(article(text))]
     [('inline', 'q'), ('display', '1 + 1 = 2'), ('text', 'so x = [1, 2]')]
     """
-    found: list[Passage] = []
+    known = tables(a.text)
+    found = [Passage("table", t.start, t.end) for t in known]
     cursor = 0
     position = 0
-    text = a.text
+    text = _outside(a.text, known)
     inline: list[tuple[int, int]] = []
     while m := _MATH.search(text, position):
         inner = _inner(text, m)
@@ -132,6 +134,13 @@ def passages(a: Article) -> list[Passage]:
         cursor = position = after
     found += _prose(text, cursor, len(text), inline)
     return sorted(found, key=lambda p: p.start)
+
+
+def _outside(text: str, known: list[Table]) -> str:
+    """The text with its tables blanked."""
+    for t in known:
+        text = text[: t.start] + re.sub(r"[^\n]", " ", text[t.start : t.end]) + text[t.end :]
+    return text
 
 
 def _inner(text: str, m: re.Match[str]) -> tuple[int, int, int, str] | None:

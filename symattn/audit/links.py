@@ -54,6 +54,7 @@ class Run(Judge):
             else:
                 self._formula(side, side.node, relation)
         self._finish()
+        self.out.places = self.places
         return self.out
 
     def _order(self, side: Side, node: Node, relation: str) -> None:

@@ -8,11 +8,16 @@ from __future__ import annotations
 import re
 from html import unescape
 
+from symattn.audit.tables import CELL
+
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,24}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
 _SCRIPT = re.compile(r"<(su[bp])>([^<>\n]{1,40})</\1>", re.IGNORECASE)
 _BLOCK = re.compile(
     r"</?(?:p|div|li|ul|ol|tr|table|h[1-6]|br|pre|dt|dd|section|blockquote)(?:\s[^<>\n]{0,300})?/?>", re.IGNORECASE
 )
+_TABLE = re.compile(r"<table\b[^<>]{0,300}>.*?</table\s*>", re.DOTALL | re.IGNORECASE)
+_ROW_END = re.compile(r"</tr\s*>", re.IGNORECASE)
+_CELL_BEGIN = re.compile(r"<t[dh](?:\s[^<>]{0,300})?>", re.IGNORECASE)
 _LISTED = re.compile(r"(?<![\w.,{_])(\d+)(?:,|\{,\})(\d+)(?![\w,]|\.\d|\{,\})", re.ASCII)
 _TELLING = re.compile(r"(?<![\w.,{_])\d+(?:,|\{,\})(?:\d{2}|\d{4,})(?![\w,]|\.\d|\{,\})", re.ASCII)
 """A decimal comma and no other: thousands have three digits, and lists a blank."""
@@ -27,8 +32,17 @@ def without_html(text: str) -> str:
     ('e^{   2}      ≈       7.4', 'a   \nb')
     """
     text = _SCRIPT.sub(lambda m: ("_{" if m[1].lower() == "sub" else "^{") + "   " + m[2] + "}     ", text)
+    text = _TABLE.sub(_table, text)
     text = _BLOCK.sub(lambda m: " " * (len(m[0]) - 1) + "\n", text)
     return _ENTITY.sub(_character, text)
+
+
+def _table(m: re.Match[str]) -> str:
+    """A table of HTML with one line for each row, each cell begun by a sign of its own."""
+    text = m[0].replace("\n", " ")
+    text = _CELL_BEGIN.sub(lambda c: CELL.ljust(len(c[0])), text)
+    text = _ROW_END.sub(lambda r: "\n".rjust(len(r[0])), text)
+    return re.sub(r"<[^<>\n]{1,300}>", lambda t: " " * len(t[0]), text)
 
 
 def _character(m: re.Match[str]) -> str:

@@ -38,6 +38,8 @@ class Outcome:
     targets: list[Node] = field(default_factory=list)
     """Names, and formulas without a value, that stand for the value of the chain from then on."""
     entry: Entry | None = None
+    places: dict[int, Entry] = field(default_factory=dict)
+    """What single numbers stand for, by where they stand."""
     literal: Node | None = None
     """The printed numbers that define the target and follow from nothing."""
 

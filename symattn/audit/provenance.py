@@ -71,8 +71,12 @@ def origins(page: Page, node: Node) -> Origins:
     """Where the numbers of a formula come from."""
     out = Origins()
     recent = page.results[: -LOOK_BACK - 1 : -1]
+    if page.at:
+        out.places = {x.node.start: page.at[x.node.start] for x in signed(node) if x.node.start in page.at}
+        out.copies |= out.places.keys()
     for array in literal_arrays(node):
-        _whole(out, array, recent)
+        if array.start not in out.places and not any(x and x.node.start in out.places for x in literals(array)):
+            _whole(out, array, recent)
     rest = [x for x in signed(node) if x.node.start not in out.places]
     for result in recent:
         if len(result.texts) > 1 and all("." in t for t in result.texts):

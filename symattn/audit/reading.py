@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from symattn.audit.article import Article, article, passages
+from symattn.audit.article import Article, Passage, article, passages
 from symattn.audit.evaluate import Budget
 from symattn.audit.findings import Alternative, Audit, Finding, Remark, Unread
 from symattn.audit.language_nodes import Node
@@ -18,6 +18,8 @@ from symattn.audit.rowsums import row_sums
 from symattn.audit.said import Page
 from symattn.audit.statements import Chain, Unreadable, are_shapes, statements
 from symattn.audit.strays import strays
+from symattn.audit.table_claims import table_chains
+from symattn.audit.tables import tables
 from symattn.audit.unstated import unstated
 from symattn.errors import SymattnError
 
@@ -73,6 +75,9 @@ def _read(source: str, title: str, digits: int) -> ReadArticle:
     a = article(source)
     state = _State(a, digits, Page(Budget()))
     for passage in passages(a):
+        if passage.kind == "table":
+            state.table(passage)
+            continue
         for statement in statements(a, passage):
             state.take(statement)
     return state.finished(title)
@@ -109,6 +114,22 @@ class _State:
     alternatives: list[Alternative] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
 
+    def table(self, passage: Passage) -> None:
+        """Check what a table states."""
+
+        def equations(start: int, end: int) -> list[Chain]:
+            found = statements(self.article, Passage("text", start, end))
+            return [s for s in found if isinstance(s, Chain)]
+
+        (table,) = (t for t in tables(self.article.text) if t.start == passage.start)
+        for statement in table_chains(table, equations, self.article.line):
+            if isinstance(statement, Chain):
+                self.take(statement)
+            elif isinstance(statement, Remark):
+                self.remarks.append(statement)
+            else:
+                self._open(statement.start, statement.end, statement.reason, "a table")
+
     def take(self, statement: Chain | Unreadable) -> None:
         """Check one chain and keep what it says."""
         self.formulas.append((statement.start, statement.end))
@@ -140,6 +161,10 @@ class _State:
         return looser if all(m.finding.verdict.correct for m in looser.marks) else outcome
 
     def _keep(self, outcome: Outcome, chain: Chain) -> None:
+        if chain.kind == "table":
+            self.page.at |= outcome.places
+            known = {m.start for m in self.marks}
+            outcome.marks = [m for m in outcome.marks if m.start not in known]
         self.marks += outcome.marks
         self.holds += outcome.holds
         shown = {(s.start, s.end): said_of(self.article, s) for s in chain.sides}

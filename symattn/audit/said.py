@@ -121,6 +121,8 @@ class Page:
     results: list[Result] = field(default_factory=list)
     scalars: list[Result] = field(default_factory=list)
     """The single numbers among the results, of the chains right before."""
+    at: dict[int, Entry] = field(default_factory=dict)
+    """What the numbers of tables stand for, by where they stand: several columns may follow from one."""
     inputs: list[tuple[str, ...]] = field(default_factory=list)
     """Numbers that the page gives, as printed: of each vector or matrix that is no result."""
 
