@@ -32,7 +32,7 @@ def test_commands_in_the_order_of_what_matters():
         ("warning", "symattn k: three bfloat16"),
         ("warning", "symattn: warning"),
     ]
-    assert said[1][2].startswith("LSE[0,1,2,3]: kernel 0.3333") and said[2][2] == "no such device"
+    assert said[1][2].startswith("LSE[0,1,2,3]: kernel 0.3333") and said[2][2] == "four bfloat16 B=1 N=3: no such device"
     strict = [read(line)[:2] for line in commands(each(), strict=True).splitlines()]
     assert ("error", "symattn k: three bfloat16") in strict and ("error", "symattn k: two bfloat16") in strict
 
