@@ -7,57 +7,32 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.docs.transcript import ROOT, Command, commands, matches, run
+
 PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)")
-
-
-def console_blocks() -> list[tuple[str, str, str]]:
-    """(page, command, expected output) for every `$ ` line of every console block."""
-    found = []
-    for page in PAGES:
-        for block in re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
-            for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-                command, _, output = part.partition("\n")
-                found.append((str(page.relative_to(ROOT)), command, output))
-    return found
-
-
-def matches(expected: str, got: str) -> bool:
-    """Whether an output is what the page shows, trailing blanks and `...` aside."""
-    lines = [re.escape(line.rstrip()) for line in expected.strip("\n").splitlines()]
-    pattern = "\n".join(r"(?:.*\n)*?.*" if line == re.escape("...") else line.replace(re.escape("..."), ".*") for line in lines)
-    return re.fullmatch(pattern, "\n".join(line.rstrip() for line in got.strip("\n").splitlines())) is not None
-
-
 SLOW = {"docs/findings.md"}
 """Pages whose commands run real kernels."""
-COMMANDS = [
-    pytest.param(*b, marks=pytest.mark.slow if b[0] in SLOW else ()) for b in console_blocks() if not b[1].startswith("cat ")
+SHOWN = {str(p.relative_to(ROOT)): commands(p.read_text(encoding="utf-8")) for p in PAGES}
+ALONE = [
+    pytest.param(page, c, marks=pytest.mark.slow if page in SLOW else (), id=f"{page}:{c.line}")
+    for page, found in SHOWN.items()
+    for c in found
+    if c.file is None and not page.startswith(("docs/tutorials/", "docs/howto/"))  # those are followed from top to bottom
 ]
 
 
-@pytest.mark.parametrize(("page", "command", "expected"), COMMANDS)
-def test_a_command_prints_what_the_page_shows(page, command, expected, tmp_path):
-    words = shlex.split(command)
-    assert words[0] == "symattn", f"{page}: only symattn is run here, got {command!r}"
-    for name, text in files_of(page):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "symattn_cli", *words[1:]], capture_output=True, text=True, cwd=tmp_path, timeout=300
-    )
-    assert matches(expected, done.stdout + done.stderr), f"{page}: $ {command}\n{done.stdout}{done.stderr}"
-
-
-def files_of(page: str) -> list[tuple[str, str]]:
-    """Files that a page shows by `$ cat NAME`, so that later commands can read them."""
-    return [(shlex.split(c)[1], out) for p, c, out in console_blocks() if p == page and c.startswith("cat ")]
+@pytest.mark.parametrize(("page", "command"), ALONE)
+def test_a_command_prints_what_the_page_shows(page: str, command: Command, tmp_path):
+    assert shlex.split(command.line)[0] == "symattn", f"{page}: only symattn is run here, got {command.line!r}"
+    for c in SHOWN[page]:
+        if c.file is not None:
+            (tmp_path / c.file).write_text(c.shown, encoding="utf-8")
+    got = run(command.line, tmp_path)
+    assert matches(command.shown, got), f"{page}: $ {command.line}\n{got}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
