@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from symattn.derivation import Derivation, Example
 
 FORMS = ("index", "matrix", "both")
+DETAILS = ("brief", "steps", "full")
+SHOWN = ("symbolic", "numeric", "both", "side-by-side")
 
 
 @with_definition
@@ -35,6 +37,10 @@ def command(
         bool, typer.Option("--jvp", help="Add the steps of the tangent: forward mode, the Jacobian-vector product.")
     ] = False,
     hvp: Annotated[bool, typer.Option("--hvp", help="Add the gradient and its tangent: the Hessian-vector product.")] = False,
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", metavar="NAME", help="From the definition to the algorithm of a kernel (see --list)."),
+    ] = None,
     form: Annotated[
         str, typer.Option("--form", metavar="|".join(FORMS), help="Formulas in indices, in matrices, or both.")
     ] = "both",
@@ -51,6 +57,20 @@ def command(
         str | None, typer.Option("--prefix", metavar="TEXT", help="What labels of a LaTeX fragment begin with.")
     ] = None,
     digits: Annotated[int | None, typer.Option("--digits", metavar="N", help="Decimals, correctly rounded; default 4.")] = None,
+    detail: Annotated[
+        str, typer.Option("--detail", metavar="|".join(DETAILS), help="How much is said: formulas, steps, or all of it.")
+    ] = "steps",
+    show: Annotated[
+        str, typer.Option("--show", metavar="|".join(SHOWN), help="Formulas, numbers, both, or both in one line.")
+    ] = "both",
+    follow: Annotated[
+        str | None,
+        typer.Option("--follow", metavar="ROW|all", help="The query that is worked out: its position on the page, or its word."),
+    ] = None,
+    values: Annotated[bool, typer.Option("--values", help="Show matrices whole, however large.")] = False,
+    shapes: Annotated[
+        bool | None, typer.Option("--shapes/--no-shapes", help="Show shapes under the symbols; default: in full detail.")
+    ] = None,
     show_max: Annotated[
         bool, typer.Option("--show-max", help="Show the row maximum and every helper as steps of their own.")
     ] = False,
@@ -70,7 +90,7 @@ def command(
         list[str] | None, typer.Option("--size", metavar="NAME=N", help="A size of what is drawn: dmodel, d, dv, dff, n, m ...")
     ] = None,
     dmodel: Annotated[int | None, typer.Option("--dmodel", metavar="N", help="The same as --size dmodel=N.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List variants and shipped examples.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List variants, shipped examples and kernels.")] = False,
 ) -> None:
     """Derive attention step by step: symbols, numbers put in, exact values, decimals.
 
@@ -88,10 +108,17 @@ def command(
 
         raise DefinitionError(f"the variant is given twice: {definition.variant!r} and --variant {variant_option!r}")
     named = definition.variant if definition.variant is not None else variant_option
-    asked = {"gradient": gradient, "jvp": jvp, "hvp": hvp, "show_max": show_max, "lse": lse}
+    asked: dict[str, Any] = {"gradient": gradient, "jvp": jvp, "hvp": hvp, "show_max": show_max, "lse": lse}
+    for flag, value, allowed in (("--detail", detail, DETAILS), ("--show", show, SHOWN)):
+        _choice(flag, value, allowed)
+    asked |= _said(detail=(detail, "steps"), show=(show, "both"), follow=(follow, None), values=(values, False))
+    asked |= _said(shapes=(shapes, None))
     words = {"tokens": tokens, "memory": memory, "vocabulary": vocabulary}
     drawing = _drawing(example, words, seed, size or [], dmodel)
-    found = _derivation(definition, named, example, form, digits, asked, drawing)
+    if kernel is not None:
+        found = _kernel(kernel, definition, named, form, [k for k, v in (*asked.items(), ("example", example)) if v], drawing)
+    else:
+        found = _derivation(definition, named, example, form, digits, asked, drawing)
     written.write(written.document(found))
 
 
@@ -101,7 +128,7 @@ def _derivation(
     example: str | None,
     form: str,
     digits: int | None,
-    asked: Mapping[str, bool],
+    asked: Mapping[str, Any],
     drawing: Mapping[str, Any] | None = None,
 ) -> Derivation:
     from dataclasses import replace
@@ -132,6 +159,23 @@ def _derivation(
     return derive(definition, numbers, form=form, digits=digits, title=title, about=about, **asked)
 
 
+def _kernel(
+    kernel: str, flags: DefinitionFlags, variant: str | None, form: str, more: list[str], drawing: Mapping[str, Any] | None
+) -> Derivation:
+    """The page of a kernel: it has no numbers, and its gradient where it is one."""
+    from dataclasses import replace
+
+    from symattn.derivation.kernels import derive_kernel
+    from symattn.errors import DefinitionError
+
+    if more or drawing is not None:
+        flag = f"--{more[0].replace('_', '-')}" if more else "--tokens, --seed and --size"
+        raise DefinitionError(
+            f"a kernel is derived in symbols and shows what it has to show: leave {flag} out, or leave --kernel out"
+        )
+    return derive_kernel(kernel, definition_from(replace(flags, variant=variant)), form, title=variant or "")
+
+
 def _drawing(
     example: str | None, words: Mapping[str, str | None], seed: int | None, size: list[str], dmodel: int | None
 ) -> dict[str, Any] | None:
@@ -150,6 +194,11 @@ def _drawing(
     return {"seed": 0 if seed is None else seed, "sizes": sizes, **{k: (v or "").split() for k, v in words.items()}}
 
 
+def _said(**options: tuple[Any, Any]) -> dict[str, Any]:
+    """The options, each with its default, that were said."""
+    return {name: value for name, (value, default) in options.items() if value != default}
+
+
 def _choice(flag: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         from symattn.errors import DefinitionError, nearest
@@ -158,12 +207,15 @@ def _choice(flag: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _listing() -> str:
-    """Variants and shipped examples, a line each."""
+    """Variants, shipped examples and kernels, a line each."""
     from symattn import variants
     from symattn.derivation import load, shipped
+    from symattn.derivation.kernels import KERNELS
 
     rows = [(name, variants.get(name).idea) for name in variants.names()]
     examples = [(name, load(name).about) for name in shipped()]
-    width = max(len(name) for name, _ in rows + examples)
+    kernels = [(row.name, row.idea.partition(". ")[0].rstrip(".")) for row in KERNELS.values()]
+    width = max(len(name) for name, _ in rows + examples + kernels)
     lines = ["Variants:", *(f"  {name:<{width}}  {idea}" for name, idea in rows), "", "Examples (--example NAME):"]
-    return "\n".join([*lines, *(f"  {name:<{width}}  {about}" for name, about in examples)]) + "\n"
+    lines += [*(f"  {name:<{width}}  {about}" for name, about in examples), "", "Kernels (--kernel NAME):"]
+    return "\n".join([*lines, *(f"  {name:<{width}}  {idea}" for name, idea in kernels)]) + "\n"

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,21 @@ def test_a_variant_that_flags_change_does_not_keep_its_heading() -> None:
     none = run("--example", "two-words-causal", "--causal", "none").stdout
     assert none.startswith("two words, causal, changed\n") and "causal=" not in none
     assert "where j" not in none and "0.0903     0.9097" in none  # the first row sees both keys
+
+
+def test_a_kernel() -> None:
+    result = run("causal", "--kernel", "flash-forward", "--form", "matrix")
+    assert result.exit_code == 0 and result.stdout.startswith("Flash attention, forward: causal\n")
+    assert "in parallel for each query" in result.stdout and "proved for all sizes" in result.stdout
+    assert max(sum(not unicodedata.combining(c) for c in line) for line in result.stdout.splitlines()) <= 80
+    for words, says in (
+        (("linear-attention", "--kernel", "ring"), "there is no ring for this definition"),
+        (("causal", "--kernel", "ring", "--jvp"), "leave --jvp out"),
+        (("--kernel", "ring", "--seed", "1"), "--seed"),
+        (("--kernel", "flashy"), "no kernel is called 'flashy'"),
+    ):
+        wrong = run(*words)
+        assert wrong.exit_code == 2 and says in wrong.output
 
 
 def test_list() -> None:
