@@ -73,7 +73,7 @@ def step(s: Step, style: Style) -> list[str]:
     """One step: heading, reason, formulas, work, values."""
     out = [rf"\subsection*{{{s.number}. {latex_text(s.name)}}}", latex_text(s.reason) + r"\par"]
     if s.formulas:
-        out += display([broken(formula_parts(f.latex, style.width - MARGIN), width=style.width) for f in s.formulas])
+        out += display([broken(formula_parts(f.latex, style.width - MARGIN), width=style.width) for f in s.formulas], width=style.width)
     if s.derived:
         out.append(rf"How known: {latex_text(s.known)}.\par")
     if s.remark:
@@ -83,7 +83,7 @@ def step(s: Step, style: Style) -> list[str]:
         for x in s.lines:
             groups.append(broken(line_parts(x, style), latex_text(arrow(x.note)), style.width))
             groups += [[rf"&\;\vdots \quad \text{{{s.cut(x)}}}"]] if x.row else []
-        out += display(groups)
+        out += display(groups, width=style.width)
     return out + grids(s.grids, style)
 
 

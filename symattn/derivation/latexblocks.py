@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from symattn.derivation.blocks import Algorithm, Block, Box, Display, Part, Picture, Prose, Section, Table
 from symattn.derivation.escaping import LONGEST, latex_text, visible
 from symattn.derivation.latexlines import WIDTH, broken, display
-from symattn.derivation.layout import fitted, formula_parts
+from symattn.derivation.layout import MARGIN, fitted, formula_parts
 from symattn.derivation.unicodemath import unicode_math
 
 PAGE = 30
@@ -72,7 +72,8 @@ def displayed(d: Display, width: int) -> list[str]:
     """Formulas below each other, aligned at their relations, with what stands beside each at the margin."""
     notes = [latex_text(b) for b in d.beside] or [""] * len(d.formulas)
     longest = max((len(visible(b)) for b in d.beside), default=0)
-    return display([broken(formula_parts(f.latex), n, width - longest) for f, n in zip(d.formulas, notes, strict=True)])
+    rows = [broken(formula_parts(f.latex, width - MARGIN), n, width - longest) for f, n in zip(d.formulas, notes, strict=True)]
+    return display(rows, width=width)
 
 
 def table(t: Table, width: int) -> list[str]:

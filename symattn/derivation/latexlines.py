@@ -2,9 +2,11 @@ r"""Lines of the LaTeX form: lists, and formulas broken at relations and sums in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from symattn.derivation.layout import RELATIONS, Part, Piece, flow
+from symattn.derivation.unicodemath import unicode_math
 
 WIDTH = 76
 """Characters that fit on a line of the document, about."""
@@ -15,10 +17,42 @@ def items(rows: Iterable[str]) -> list[str]:
     return [r"\begin{itemize}", *(rf"\item {r}" for r in rows), r"\end{itemize}"]
 
 
-def display(groups: Iterable[Sequence[str]], gap: str = "") -> list[str]:
-    """Rows of formulas as one display, aligned at their relations."""
+def display(groups: Iterable[Sequence[str]], gap: str = "", width: int | None = None) -> list[str]:
+    """Rows of formulas as one display, aligned at their relations; in small type where one is wider than a given width."""
     rows = [r for g in groups for r in g]
-    return [r"\begin{align*}", *(r + rf" \\{gap}" for r in rows[:-1]), rows[-1], r"\end{align*}"]
+    out = [r"\begin{align*}", *(r + rf" \\{gap}" for r in rows[:-1]), rows[-1], r"\end{align*}"]
+    return [r"\begingroup\footnotesize", *out, r"\endgroup"] if width is not None and wider(rows, width) else out
+
+
+def wider(rows: Iterable[str], width: int) -> bool:
+    r"""Whether the two sides of some formula are wider than a line; a fraction is as wide as the wider of its parts.
+
+    >>> wider([r"x &= \frac{a + b}{c + d + e}"], 12), wider([r"x &= \frac{a + b}{c + d + e}"], 11)
+    (False, True)
+    """
+    sides = [re.sub(r"\\tag\*?\{.*|\\label\{.*", "", r).partition("&") for r in rows]
+    return max((_signs(left) for left, _, _ in sides), default=0) + max((_signs(right) for *_, right in sides), default=0) > width
+
+
+def _signs(tex: str) -> int:
+    """How many characters a formula is wide, about."""
+    while (at := tex.rfind(r"\frac{")) >= 0:
+        middle = _end(tex, at + 5)
+        end = _end(tex, middle)
+        widest = max(_signs(tex[at + 6 : middle - 1]), _signs(tex[middle + 1 : end - 1]))
+        tex = tex[:at] + "x" * widest + tex[end:]
+    tex = tex.replace(r"\qquad", "xxxx").replace(r"\quad", "xx")
+    return len(unicode_math(tex.strip()))
+
+
+def _end(tex: str, at: int) -> int:
+    """Where the group in braces ends that begins at a place."""
+    depth = 0
+    for k in range(at, len(tex)):
+        depth += (tex[k] == "{") - (tex[k] == "}")
+        if not depth:
+            return k + 1
+    return len(tex)
 
 
 def broken(parts: Sequence[Part], note: str = "", width: int = WIDTH) -> list[str]:

@@ -130,10 +130,42 @@ def formula_parts(latex: str, room: int = WIDEST) -> tuple[Part, ...]:
     parts = [Part("", (_piece(left[1]),))]
     parts += [Part(sign, tuple(_piece(q) for p in _split_sums(side) for q in _torn(p, room))) for sign, side in right]
     if where:
-        first, *more = _split(condition, r" \text{ and } ")
-        pieces = [_piece(r"\text{where }" + first), *(_piece(r"\text{and } " + m) for m in more)]
+        pieces = [_piece(x) for x in _condition(r"\text{where }" + condition, room)]
         parts[-1] = Part(parts[-1].relation, (*parts[-1].pieces, *pieces))
     return tuple(parts)
+
+
+def _condition(latex: str, room: int) -> list[str]:
+    r"""A condition torn before every "and"; one that is still too wide before every "or", in its brackets, and at its relation.
+
+    >>> _condition(r"\text{where }j < m \text{ or } (i \le j \text{ and } j < n)", 16)
+    ['\\text{where }j < m', '\\text{or } (i \\le j', '\\text{and } j < n)']
+    """
+    first, *more = _split(latex, r" \text{ and } ")
+    if more:
+        return [y for x in (first, *(r"\text{and } " + m for m in more)) for y in _condition(x, room)]
+    if _piece(latex).width <= room:
+        return [latex]
+    first, *more = _split(latex, r" \text{ or } ")
+    if more:
+        return [y for x in (first, *(r"\text{or } " + m for m in more)) for y in _condition(x, room)]
+    bracketed = re.fullmatch(r"((?:\\text\{\w+ \} ?)?)(?:\\left)?\((.*?)(?:\\right)?\)", latex)
+    if bracketed and r" \text{ and } " in bracketed[2]:
+        inner = _condition(bracketed[2], room)
+        inner[0] = f"{bracketed[1]}({inner[0]}"
+        return [*inner[:-1], inner[-1] + ")"]
+    found = re.split(r" (?=\\(?:le|ge|lt|gt|ne) |[<>=] )| (?=\\text\{ )", latex)
+    return [w for x in found for w in _words(x, room)]
+
+
+def _words(latex: str, room: int) -> list[str]:
+    """Words that are too many for a line, in two halves."""
+    m = re.fullmatch(r"\\text\{ (.*) \}(.*)", latex)
+    words = m[1].split(" ") if m else []
+    if m is None or len(words) < 2 or _piece(latex).width <= room // 2:
+        return [latex]
+    half = len(words) // 2
+    return [rf"\text{{{' '.join(words[:half])} }}", rf"\text{{{' '.join(words[half:])} }}{m[2]}"]
 
 
 def _piece(latex: str) -> Piece:

@@ -13,6 +13,7 @@ from symattn.program import Program, Statement
 from symattn.readings.latex import (
     LATEX,
     MARKDOWN,
+    SUCH,
     Letters,
     Softmax,
     Style,
@@ -108,7 +109,9 @@ def _softmax(program: Program, found: Softmax, kind: str, target: str, letters: 
 
     def write(style: Style) -> str | None:
         line = softmax_form(program, found, shape, letters, style=style, batch=batch_indices(program), of=target)
-        below = kind == "index" and target != found.name  # the sum itself says which keys it is over
-        return None if line is None else line + ("" if below else _where(program, found.weights, style, letters))
+        if line is None:
+            return None
+        below = kind == "index" and target != found.name and SUCH not in line  # the sum itself says which keys it is over
+        return line + ("" if below else _where(program, found.weights, style, letters))
 
     return write

@@ -39,7 +39,7 @@ from symattn.readings.typesetting.letters import LATEX, MARKDOWN, Letters, Style
 from symattn.readings.typesetting.matrixform import MatrixForm
 from symattn.readings.typesetting.ordering import batch_indices
 from symattn.readings.typesetting.scalars import printer_for
-from symattn.readings.typesetting.softmax import Softmax, find_softmax
+from symattn.readings.typesetting.softmax import SUCH, Softmax, find_softmax
 
 Table = Letters | Mapping[str, str] | None
 Indices = Iterable[sp.Symbol | str]
@@ -47,6 +47,7 @@ Indices = Iterable[sp.Symbol | str]
 __all__ = [
     "LATEX",
     "MARKDOWN",
+    "SUCH",
     "Letters",
     "MatrixForm",
     "Softmax",

@@ -7,6 +7,7 @@ here goes by names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,10 @@ from symattn.readings.typesetting.letters import script
 from symattn.readings.typesetting.matrices import ENTRYWISE
 from symattn.readings.typesetting.reduction import NoMatrixForm, Reduction
 from symattn.readings.typesetting.scalars import Printer, bracket
+
+LONGEST_BELOW = 32
+"""Signs of a condition that stand below a sum; a longer one is said beside the formula."""
+SUCH = "such "
 
 
 @dataclass(frozen=True)
@@ -245,16 +250,26 @@ def _score(found: Softmax, program: Program) -> sp.Expr:
 
 
 def _row(found: Softmax, printer: Printer, score: sp.Expr, bound: sp.Symbol) -> str:
-    r"""The denominator: ``\sum_{j \le i} \exp(Z_{ij})``, over the keys that are kept, the extras before it."""
+    r"""The denominator: ``\sum_{j \le i} \exp(Z_{ij})``, over the keys that are kept, the extras before it.
+
+    A long condition is not written below the sum: the sum is over "such j", and the formula says which are meant.
+    """
     table = {found.over: bound}
     beside = [rf"\exp{bracket(printer.tex(x))}" for x in found.extras]
     kept = [c.xreplace(table) for c in conjuncts(found.exponential.where) if c.has(found.over)]
     below = conditions_of(sp.And(*kept, evaluate=False), printer) if kept else ()
     plain = len(kept) == 1 and isinstance(kept[0], sp.core.relational.Relational) and kept[0].lhs == bound
     under = printer.tex(bound)
-    if below:
+    if sum(map(_signs, below)) > LONGEST_BELOW:
+        under = rf"\text{{{SUCH}}} {under}"
+    elif below:
         under = below[0] if plain else f"{under} :{printer.style.thin}{', '.join(below)}"
     return " + ".join([*beside, rf"\sum{script('_', under)} \exp{bracket(printer.tex(score.xreplace(table)))}"])
+
+
+def _signs(latex: str) -> int:
+    """How many signs a formula has, about."""
+    return len(re.sub(r"\\[A-Za-z]+|[{}\s]", "", latex))
 
 
 def _reduced(found: Softmax, program: Program, printer: Printer) -> str | None:
