@@ -10,6 +10,8 @@ from symattn.derivation.unicodemath import unicode_math
 
 WIDTH = 76
 """Characters that fit on a line of the document, about."""
+TYPES = ((1.3, r"\tiny"), (1.12, r"\scriptsize"), (1.0, r"\footnotesize"))
+"""How much wider than a line a formula is, about -> the type that it is set in."""
 
 
 def items(rows: Iterable[str]) -> list[str]:
@@ -21,17 +23,19 @@ def display(groups: Iterable[Sequence[str]], gap: str = "", width: int | None = 
     """Rows of formulas as one display, aligned at their relations; in small type where one is wider than a given width."""
     rows = [r for g in groups for r in g]
     out = [r"\begin{align*}", *(r + rf" \\{gap}" for r in rows[:-1]), rows[-1], r"\end{align*}"]
-    return [r"\begingroup\footnotesize", *out, r"\endgroup"] if width is not None and wider(rows, width) else out
+    over = widest(rows) / width if width is not None else 0
+    small = next((size for least, size in TYPES if over > least), None)
+    return [rf"\begingroup{small}", *out, r"\endgroup"] if small else out
 
 
-def wider(rows: Iterable[str], width: int) -> bool:
-    r"""Whether the two sides of some formula are wider than a line; a fraction is as wide as the wider of its parts.
+def widest(rows: Iterable[str]) -> int:
+    r"""How many characters the two sides of formulas take, about; a fraction is as wide as the wider of its parts.
 
-    >>> wider([r"x &= \frac{a + b}{c + d + e}"], 12), wider([r"x &= \frac{a + b}{c + d + e}"], 11)
-    (False, True)
+    >>> widest([r"x &= \frac{a + b}{c + d + e}"])
+    12
     """
     sides = [re.sub(r"\\tag\*?\{.*|\\label\{.*", "", r).partition("&") for r in rows]
-    return max((_signs(left) for left, _, _ in sides), default=0) + max((_signs(right) for *_, right in sides), default=0) > width
+    return max((_signs(left) for left, _, _ in sides), default=0) + max((_signs(right) for *_, right in sides), default=0)
 
 
 def _signs(tex: str) -> int:

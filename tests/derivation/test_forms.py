@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from symattn.definition import Definition
 from symattn.derivation import Derivation, derive, examples
 from symattn.derivation.escaping import display_width
 from tests.derivation.cases import HOSTILE, TWO_HEADS, hostile, variant, wide
-from tests.support import require_program, rows
+from tests.derivation.tex import compiled, complaints
+from tests.support import rows
 
 CASES = [(name, gradient) for name in examples.shipped() for gradient in (False, True)]
 
@@ -25,27 +25,6 @@ def made(name: str, gradient: bool) -> Derivation:
 # --- LaTeX
 
 
-def compiled(tex: str, folder: Path) -> str:
-    """The log of pdflatex."""
-    program = require_program("pdflatex")
-    (folder / "d.tex").write_text(tex, encoding="ascii")
-    done = subprocess.run(
-        [program, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "d.tex"],
-        cwd=folder,
-        capture_output=True,
-        timeout=120,
-    )
-    log = (folder / "d.log").read_bytes().decode("latin-1")
-    assert done.returncode == 0 and (folder / "d.pdf").stat().st_size > 1000, log[-2000:]
-    return log
-
-
-def complaints(log: str) -> list[str]:
-    """What the log says about missing characters, undefined things and boxes that stick out by more than 5 pt."""
-    found = re.findall(r"Missing character.*|LaTeX Warning.*|Undefined.*", log)
-    return found + [m[0] for m in re.finditer(r"Overfull \\[hv]box \((\d+\.\d+)pt.*", log) if float(m[1]) > 5]
-
-
 @pytest.mark.parametrize(("name", "gradient"), CASES)
 def test_latex_compiles(name: str, gradient: bool, tmp_path: Path) -> None:
     assert complaints(compiled(made(name, gradient).to_latex(), tmp_path)) == []
@@ -56,11 +35,7 @@ def test_latex_of_hostile_words_and_of_wide_numbers_compiles(tmp_path: Path) -> 
     assert complaints(compiled(wide().to_latex(), tmp_path)) == []
 
 
-WIDE = {"block-diffusion", "neighbourhood-2d", "neighbourhood-3d"}
-"""Rows whose condition alone is wider than the page, and is not broken."""
-
-
-@pytest.mark.parametrize("name", rows(*WIDE))
+@pytest.mark.parametrize("name", rows())
 def test_latex_of_every_variant_compiles(name: str, tmp_path: Path) -> None:
     assert complaints(compiled(variant(name).to_latex(), tmp_path)) == []
 
