@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 CHAPTERS = {
-    "Use": ["verify", "reports", "golden", "derive", "audit", "claims", "python"],
+    "Use": ["verify", "reports", "golden", "derive", "pictures", "audit", "claims", "python"],
     "Say what is meant": ["definition", "arithmetic"],
     "Look up": ["variants/index", "theorems", "faults", "truth", "workers", "reference/index"],
     "Trust": ["guarantees", "tolerance_table", "findings", "performance"],
