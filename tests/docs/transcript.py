@@ -21,6 +21,8 @@ PROGRAMS = {
     "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist"],
     "cc": ["cc"],
     "pdflatex": ["pdflatex"],
+    "sed": ["sed"],
+    "mkdir": ["mkdir"],
 }
 """Programs that pages call, and how each is run here."""
 
@@ -76,8 +78,12 @@ def run(line: str, folder: Path) -> str:
 
 
 def follow(text: str, folder: Path) -> list[str]:
-    """A page done from top to bottom in one folder: every command in turn; a line for each that prints something else."""
+    """A page done from top to bottom in one folder: every command in turn; a line for each that prints something else.
+
+    A page may show parts of one output one after another: a command that was run on the same files is not run again.
+    """
     wrong = []
+    printed: dict[str, str] = {}
     for c in commands(text):
         if c.file is not None:
             target = folder / c.file
@@ -86,7 +92,10 @@ def follow(text: str, folder: Path) -> list[str]:
                 wrong += [] if matches(c.shown, got) else [f"$ {c.line}\n{got}"]
             else:
                 target.write_text(c.shown, encoding="utf-8")
+                printed.clear()
             continue
-        got = run(c.line, folder)
+        if not c.line.startswith("symattn "):
+            printed.clear()
+        got = printed[c.line] = printed[c.line] if c.line in printed else run(c.line, folder)
         wrong += [] if matches(c.shown, got) else [f"$ {c.line}\n{got}"]
     return wrong
