@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from symattn.algorithms import flash_list, gradient_by_tiles
 from symattn.definition import Definition
 from symattn.derivation.blocks import Block, Display, Prose, Section, Table
-from symattn.derivation.kernels.script import Script
+from symattn.derivation.script import Script
 from symattn.presentation.presented import CHECKED, PROVED
 from symattn.program import Program, Statement
 

@@ -13,7 +13,7 @@ import sympy as sp
 
 from symattn.derivation.blocks import Block, Display, Part, Prose, Section
 from symattn.derivation.document import Formula
-from symattn.derivation.kernels.script import Script, both
+from symattn.derivation.script import Script, both
 from symattn.indexed import Tensor, name_of, reads
 from symattn.program import Statement
 from symattn.sums import SumOver

@@ -8,7 +8,7 @@ import sympy as sp
 
 from symattn.derivation.blocks import Display, Part, Prose, Section
 from symattn.derivation.kernels.induction import NOT_SHOWN, SHOWN, score_of, tiles_section
-from symattn.derivation.kernels.script import Script
+from symattn.derivation.script import Script
 from symattn.sums import SumOver
 from symattn.theorems.walks import Walk
 

@@ -20,8 +20,8 @@ from symattn.derivation.kernels.lowering import lowered
 from symattn.derivation.kernels.merging import merging_sections
 from symattn.derivation.kernels.proof import known_of, proof_sections
 from symattn.derivation.kernels.pseudocode import pseudocode
-from symattn.derivation.kernels.script import Script
 from symattn.derivation.kernels.table import Row, get
+from symattn.derivation.script import Script
 from symattn.derivation.shaping import with_constants_in_place
 from symattn.errors import DefinitionError
 from symattn.forms.algorithms import tiles_for

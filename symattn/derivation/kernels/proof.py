@@ -10,8 +10,8 @@ import sympy as sp
 from symattn.algorithms import gradient_by_tiles
 from symattn.definition import Definition
 from symattn.derivation.blocks import Block, Display, Part, Prose, Section, Table
-from symattn.derivation.kernels.script import Script
 from symattn.derivation.kernels.table import Fault, Row
+from symattn.derivation.script import Script
 from symattn.program import Program
 from symattn.theorems.algorithms import prove_backward, prove_forward
 from symattn.theorems.claim import REFUTED

@@ -1,4 +1,4 @@
-"""Formulas of a page about a kernel: statements, expressions and sums, in the letters of one program, heads written above."""
+"""Formulas of a section: statements, expressions and sums in them, in the letters of one program, heads written above."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from symattn.program import Program, Statement
 from symattn.readings.latex import LATEX, MARKDOWN, Letters, Style
 from symattn.readings.typesetting.conditions import conditions_of, where_clause
 from symattn.readings.typesetting.indexform import BIG, right_hand_side, with_constants
+from symattn.readings.typesetting.letters import script
 from symattn.readings.typesetting.scalars import PRODUCT, Printer, at, printer_for
 from symattn.sums import SumOver
 
@@ -86,7 +87,7 @@ class Script:
         p = self.printer(style, s)
         below = self._bounds(e, p)
         body = self.tex(e.body, style, s) if e.body.has(SumOver) else at(p.piece(e.body), PRODUCT)
-        return rf"{BIG['sum']}_{{{below}}} {body}"
+        return f"{BIG['sum']}{script('_', below)} {body}"
 
     def _bounds(self, e: SumOver, p: Printer) -> str:
         r"""What stands below the sum: ``s \le t`` where that is the whole condition; other conditions stand below the indices."""
