@@ -163,6 +163,11 @@ class Audit:
     asked: bool = False
     """Whether every number was asked for by name, as in a claims file: one that cannot be judged is then open."""
 
+    unchecked: int = 0
+    """Of an article, the places with numbers that were not checked."""
+    held: int = 0
+    """Of an article, the equalities and inequalities between formulas that hold."""
+
     @property
     def counts(self) -> dict[str, int]:
         """How many numbers have each status."""
@@ -176,11 +181,12 @@ class Audit:
 
     @property
     def exit_code(self) -> int:
-        """0 where nothing is wrong, 1 where something is, 3 where something is open and nothing wrong."""
+        """1 where something is wrong; 3 where something is open, or no number could be checked; 0 otherwise."""
         if any(f.verdict.wrong for f in self.findings):
             return WRONG_EXIT
         open_ = any(f.verdict.status in (WITHIN, UNDECIDED) for f in self.findings)
-        return OPEN_EXIT if open_ or (self.unread and self.asked) else OK
+        nothing = self.unchecked and not self.findings and not self.held
+        return OPEN_EXIT if open_ or nothing or (self.unread and self.asked) else OK
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it, numbers as text."""

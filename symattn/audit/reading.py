@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,10 +14,11 @@ from symattn.audit.language_nodes import Node
 from symattn.audit.links import Run
 from symattn.audit.outcome import Mark, Outcome, cut, said_of
 from symattn.audit.printed import Printed, verdict
-from symattn.audit.provenance import texts_of
+from symattn.audit.provenance import signed, texts_of
 from symattn.audit.repair import repaired
 from symattn.audit.rowsums import row_sums
 from symattn.audit.said import Page
+from symattn.audit.silent import silent
 from symattn.audit.statements import Chain, Unreadable, are_shapes, statements
 from symattn.audit.strays import strays
 from symattn.audit.table_claims import table_chains
@@ -121,6 +124,7 @@ class _State:
             found = statements(self.article, Passage("text", start, end))
             return [s for s in found if isinstance(s, Chain)]
 
+        self.formulas.append((passage.start, passage.end))
         (table,) = (t for t in tables(self.article.text) if t.start == passage.start)
         for statement in table_chains(table, equations, self.article.line):
             if isinstance(statement, Chain):
@@ -199,11 +203,21 @@ class _State:
             by_name[m.finding.name] = out[-1].finding
         findings = tuple(m.finding for m in out)
         wrong = {f.claim for f in findings if f.verdict.wrong}
+        printed = {x.text for c in self.chains for s in c.sides if s.node is not None for x in signed(s.node)}
+        left = silent(self.article, self.formulas, printed)
+        unread = sorted([*self.unread, *left], key=lambda u: int(u.place))
         others = tuple(replace(a, everything=wrong <= set(a.claims)) for a in self.alternatives)
-        audit = Audit(title, findings, tuple(self.unread), tuple(self.remarks), others, title)
+        audit = Audit(
+            title, findings, tuple(unread), tuple(self.remarks), others, title, unchecked=_unchecked(unread), held=len(self.holds)
+        )
         return ReadArticle(
             audit, self.article, tuple(out), tuple(self.holds), tuple(self.formulas), self.page, tuple(self.chains)
         )
+
+
+def _unchecked(unread: Sequence[Unread]) -> int:
+    """How many of the places that were not checked hold numbers."""
+    return sum(bool(re.search(r"\d", u.name)) or u.name == "a table" for u in unread)
 
 
 def _names(mark: Mark) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def document(found: ReadArticle | Audit, format: str, *, digits: int = 10, every
         For another form.
 
     >>> print(document(Audit("a page"), "text"))
-    a page: no printed number was found that could be checked
+    a page: no printed number is the result of a formula: nothing to check
     <BLANKLINE>
     """
     audit = found.audit if isinstance(found, ReadArticle) else found

@@ -86,14 +86,21 @@ def groups(findings: Iterable[Finding]) -> list[Group]:
 def headline(audit: Audit) -> str:
     """The audit in a line."""
     n = len(audit.findings)
+    left = audit.unchecked or (len(audit.unread) if audit.asked else 0)
+    if not n and left and not audit.held:
+        return (
+            f"{plain(audit.title)}: none of the printed numbers could be checked ({left} place{'s' if left != 1 else ''} listed)"
+        )
     if not n:
-        return f"{plain(audit.title)}: no printed number was found that could be checked"
+        held = f", {audit.held} equalities of formulas hold" if audit.held else ": nothing to check"
+        return f"{plain(audit.title)}: no printed number is the result of a formula{held}"
     wrong = sum(f.verdict.wrong for f in audit.findings)
     carried = sum(f.verdict.wrong and kind(f) == CARRIED for f in audit.findings)
     open_ = sum(not f.verdict.wrong and not f.verdict.correct for f in audit.findings)
     parts = [f"{wrong} wrong" if wrong else "nothing wrong"]
     parts[0] += f" ({carried} of them carried from an earlier step)" if carried else ""
     parts += [f"{open_} off in the last digits or not decidable"] if open_ else []
+    parts += [f"{left} place{'s' if left != 1 else ''} not checked"] if left else []
     return f"{plain(audit.title)}: {n} printed number{'s' if n != 1 else ''} checked, {', '.join(parts)}"
 
 
@@ -103,7 +110,7 @@ def first_step(audit: Audit) -> str:
     if f is None:
         return plain(audit.first)
     where = f"line {f.place}, " if f.place.isdigit() else ""
-    digits = "" if f.verdict.correct else f", right: {right_digits(f.verdict)}"
+    digits = ", rounded; what takes it for exact is off" if f.verdict.correct else f", right: {right_digits(f.verdict)}"
     return f"{where}{plain(f.claim)}: {plain(str(f.verdict.printed))} printed{digits}"
 
 
