@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from symattn.audit.grids import Grid, grids
 from symattn.audit.language_symbols import ROWS
 from symattn.audit.normal import with_decimal_points, without_html
+from symattn.audit.sessions import with_sessions
 from symattn.audit.tables import Table, tables
 from symattn.errors import LimitError
 
@@ -52,7 +54,7 @@ _MARKER = re.compile(r"\s*(?:>\s*)*(?:[-*+•]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)?")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of an article that holds a formula: ``kind`` is ``display``, ``inline``, ``text`` or ``table``."""
+    """A part of an article that holds a formula: ``kind`` is ``display``, ``inline``, ``text``, ``table`` or ``grid``."""
 
     kind: str
     start: int
@@ -90,7 +92,7 @@ def article(source: str) -> Article:
     """
     if len(source) > LARGEST:
         raise LimitError(f"the article has {len(source)} characters; {LARGEST} are read, give a part of it")
-    text = without_html(source)
+    text = without_html(with_sessions(source))
     for pattern in _BLANKED:
         text = pattern.sub(_blank, text)
     text = _EMPHASIS.sub(r"  \1  ", text)
@@ -112,8 +114,11 @@ def passages(a: Article) -> list[Passage]:
     >>> [(p.kind, text[p.start : p.end]) for p in passages(article(text))]
     [('inline', 'q'), ('display', '1 + 1 = 2'), ('text', 'so x = [1, 2]')]
     """
-    known = tables(a.text)
+    known: list[Table | Grid] = [*tables(a.text)]
     found = [Passage("table", t.start, t.end) for t in known]
+    drawn = grids(_outside(a.text, known))
+    found += [Passage("grid", g.start, g.end) for g in drawn]
+    known += drawn
     cursor = 0
     position = 0
     text = _outside(a.text, known)
@@ -136,7 +141,7 @@ def passages(a: Article) -> list[Passage]:
     return sorted(found, key=lambda p: p.start)
 
 
-def _outside(text: str, known: list[Table]) -> str:
+def _outside(text: str, known: Sequence[Table | Grid]) -> str:
     """The text with its tables blanked."""
     for t in known:
         text = text[: t.start] + re.sub(r"[^\n]", " ", text[t.start : t.end]) + text[t.end :]

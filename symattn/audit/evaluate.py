@@ -187,7 +187,7 @@ class Evaluator:
         if name == "argmax" and len(shape(args[0])) == 1:
             self.ambiguous = True  # pages count from 1, programs from 0
             return functions.position_of_largest(args[0]) - (self.mode == "elementwise")
-        return functions.of_arrays(name, args, axis(node))
+        return functions.of_arrays(name, args, axis(node, len(shape(args[0]))))
 
     def _each(self, f: Callable[[Real], Real], a: Value) -> Value:
         self.budget.take(arrays.size(a))
@@ -257,11 +257,11 @@ _ACTIONS: dict[str, Callable[..., Value]] = {
 }
 
 
-def axis(node: Apply) -> int:
-    """The axis that a call names, `dim=0`; -1 where it names none."""
+def axis(node: Apply, rank: int) -> int:
+    """The axis that a call names, `dim=0`, counted from the front; -1 where it names none."""
     for name, given in node.options:
         if name in ("dim", "axis"):
             number = given.args[0] if isinstance(given, Apply) and given.op == "neg" else given
             if isinstance(number, Number) and number.text in ("0", "1", "2"):
-                return -int(number.text) if number is not given else int(number.text)
+                return rank - int(number.text) if number is not given else int(number.text)
     return -1

@@ -16,8 +16,9 @@ from typing import Any
 from lark import Lark, Token, Transformer, UnexpectedInput
 from lark.lexer import Lexer
 
-from symattn.audit.language_nodes import Apply, Gap, Name, Node, Number, apply, array
+from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number, apply, array
 from symattn.audit.language_scan import STARTS, Piece
+from symattn.audit.language_symbols import KEEPING
 from symattn.audit.language_tokens import tokens
 from symattn.errors import GrammarError
 
@@ -176,6 +177,8 @@ class _Build(Transformer[Token, Node]):
     def call(self, t: list[Any]) -> Node:
         if not any(not isinstance(x, tuple) for x in t[1]):
             raise GrammarError(f"`{t[0]}` is called without an argument")
+        if t[0] == "array" and isinstance(t[1][0], Array) and not any(not isinstance(x, tuple) for x in t[1][1:]):
+            return t[1][0]  # `np.array([1, 2])` is what it holds
         return self._called("call:" + str(t[0]), t)
 
     def unknown_call(self, t: list[Any]) -> Node:
@@ -185,6 +188,19 @@ class _Build(Transformer[Token, Node]):
         args = tuple(x for x in t[1] if not isinstance(x, tuple))
         options = tuple(x for x in t[1] if isinstance(x, tuple))
         return apply(op, args, t[0].start_pos, t[2].end_pos, options)
+
+    def method(self, t: list[Any]) -> Node:
+        """`w.sum(dim=-1)`: a function of what stands before the point; a bare whole number is an axis."""
+        name, args = str(t[1]), [x for x in t[2] if not isinstance(x, tuple)]
+        if name in KEEPING:
+            return t[0]
+        if name == "transpose":
+            return apply("transpose", (t[0],), t[0].start, t[3].end_pos)
+        options = tuple(x for x in t[2] if isinstance(x, tuple))
+        if name not in ("dot", "matmul"):
+            options += tuple(("axis", x) for x in args[:1])
+            args = []
+        return apply(f"call:{name}", (t[0], *args), t[0].start, t[3].end_pos, options)
 
     def bare_call(self, t: list[Any]) -> Node:
         return apply("call:" + str(t[0]), (t[1],), t[0].start_pos, t[1].end)

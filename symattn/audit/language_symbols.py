@@ -25,6 +25,10 @@ FUNCTIONS = {
 """Functions by the words that people use for them."""
 
 
+KEEPING = word_set("numpy tolist item detach clone float double round squeeze unsqueeze cpu contiguous")
+"""Methods of arrays after which the numbers are the same."""
+
+
 SIGNS = {
     "+": "PLUS", "-": "MINUS", "−": "MINUS", "–": "MINUS", "×": "TIMES", "✕": "TIMES", "⨯": "TIMES", "·": "CDOT", "⋅": "CDOT",
     "∙": "CDOT", "•": "CDOT", "*": "STAR", "∗": "STAR", "@": "AT", "/": "DIV", "÷": "DIV", "∕": "DIV", "⁄": "DIV",

@@ -19,6 +19,9 @@ from symattn.errors import GrammarError
 
 _NUMBER = re.compile(r"(?:\d{1,3}(?:\{,\}\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?", re.ASCII)
+_AFTER = re.compile(r"\.([a-z_]+)\(|\[\s*(\d{1,3}(?:\s*,\s*\d{1,3})?)\s*\]", re.ASCII)
+"""What stands right after an operand of a program: a method, or an index."""
+_NEXT = re.compile(r"\w+(?:_\w+)?\s*=(?!=)")
 _SPACED = re.compile(r"\d{1,3}(?:(?:\\[,;:]|[~ \u00a0\u2009\u202f])\d{3})+(?![\d.])(?!\s+\d)", re.ASCII)
 """A number with a blank before every three digits, where no bracket makes a list of it."""
 _ELLIPSIS = re.compile(r"…|\.\.\.|\\l?dots\b")
@@ -93,6 +96,17 @@ def _step(scan: Scan) -> None:
 
 def _sign(scan: Scan) -> None:
     text, i = scan.text, scan.pos
+    if scan.last is not None and scan.last.kind in ENDS and not scan.blank and (m := _AFTER.match(text, i)):
+        if m[1] and (m[1] in known.KEEPING or m[1] in known.FUNCTIONS):
+            scan.pos = m.end()
+            scan.begin("FUNCP")
+            scan.add("METHOD", known.FUNCTIONS.get(m[1], m[1]), i, scan.pos)
+            return
+        if m[2] and scan.last.kind in ("NAME", "SUBSCRIPT"):
+            scan.pos = m.end()
+            index = ",".join(str(int(n) + 1) for n in re.findall(r"\d+", m[2]))  # programs count from 0
+            scan.add("SUBSCRIPT", index, i, scan.pos)
+            return
     for size in (3, 2, 1):
         found = text[i : i + size]
         kind = "ELLIPSIS" if found == "..." else known.DIGRAPHS.get(found) or known.SIGNS.get(found)
@@ -146,6 +160,9 @@ def _letters(scan: Scan) -> None:
     if c in known.SUBSCRIPTS or c in known.SUPERSCRIPTS:
         unicode_script(scan)
         return
+    after = scan.last is not None and scan.last.kind == "RSQ" and not scan.open and text[start - 2 : start] == "  "
+    if after and _NEXT.match(text, start):
+        scan.add("QUAD", "", start, start)  # another equation in the same line
     m = _LETTERS.match(text, start)
     run = m[0] if m else c
     run = next(

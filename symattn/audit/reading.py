@@ -81,6 +81,8 @@ def _read(source: str, title: str, digits: int) -> ReadArticle:
         if passage.kind == "table":
             state.table(passage)
             continue
+        if passage.kind == "grid":
+            state.formulas.append((passage.start, passage.end))
         for statement in statements(a, passage):
             state.take(statement)
     return state.finished(title)

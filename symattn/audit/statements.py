@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from symattn.audit.article import Article, Passage
+from symattn.audit.grids import grid_tokens, grids
 from symattn.audit.language import parse_tokens
 from symattn.audit.language_nodes import Apply, Array, Node, key
 from symattn.audit.language_scan import ENDS, STARTS, Piece
@@ -24,7 +25,7 @@ _ROW_END = re.compile(r"\\(begin|end)\{[a-zA-Z]*(?:matrix|array)\*?\}|\\\\|\n")
 RELATIONS = frozenset({"EQ", "APPROX", "MAPS", "ARROW", "ORDER"})
 _BREAKS = frozenset({"COMMA", "SEMI", "QUAD", "IMPLIES"})
 _OPERATORS = frozenset({"PLUS", "MINUS", "TIMES", "CDOT", "STAR", "ODOT", "AT", "DIV"})
-_UP = frozenset({"LPAR", "LSQ", "LBRACE", "MATBEGIN", "LANGLE", "CALLP", "FUNCP"})
+_UP = frozenset({"METHOD", "LPAR", "LSQ", "LBRACE", "MATBEGIN", "LANGLE", "CALLP", "FUNCP"})
 _DOWN = frozenset({"RPAR", "RSQ", "RBRACE", "MATEND", "RANGLE"})
 FILLERS = word_set(
     "and or so then thus hence therefore where with we get have obtain gives is are the a an for of which that this "
@@ -87,13 +88,23 @@ def statements(a: Article, passage: Passage) -> list[Chain | Unreadable]:
     """
     text = a.text[passage.start : passage.end]
     try:
-        pieces = tokens(text, passage.start)
+        pieces = _grid(a, passage) if passage.kind == "grid" else tokens(text, passage.start)
     except (GrammarError, LimitError) as error:
+        if passage.kind == "grid":
+            return [Unreadable(passage.start, passage.end, str(error))]
         return _by_rows(a, passage, str(error))
+    if passage.kind == "grid":
+        passage = replace(passage, kind="text")
     out: list[Chain | Unreadable] = []
     for group in _groups(pieces):
         out += _chains(a, group, passage)
     return out
+
+
+def _grid(a: Article, passage: Passage) -> list[Piece]:
+    """The tokens of matrices that are drawn over several lines."""
+    (grid,) = (g for g in grids(a.text) if g.start == passage.start)
+    return grid_tokens(a.text, grid)
 
 
 def _by_rows(a: Article, passage: Passage, reason: str) -> list[Chain | Unreadable]:
