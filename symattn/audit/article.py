@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from symattn.audit.grids import Grid, grids
 from symattn.audit.language_symbols import ROWS
 from symattn.audit.normal import with_decimal_points, without_html
+from symattn.audit.phrases import with_phrases
 from symattn.audit.sessions import with_sessions
 from symattn.audit.tables import Table, tables
 from symattn.errors import LimitError
@@ -98,7 +99,7 @@ def article(source: str) -> Article:
     text = _EMPHASIS.sub(r"  \1  ", text)
     if "\\documentclass" in text or "\\begin{document}" in text:
         text = _COMMENT.sub(_blank, text)
-    text = with_decimal_points(text)
+    text = with_phrases(with_decimal_points(text))
     starts = (0, *(m.end() for m in re.finditer("\n", source)))
     return Article(source, text, starts)
 
