@@ -53,17 +53,20 @@ class Attention(Definition):
         digits: int | None = None,
         lse: bool = False,
         show_max: bool = False,
+        **page: Any,
     ) -> Derivation:
         """The derivation of the outputs, a step per statement of the program; see :func:`symattn.derivation.derive`.
 
-        The log-sum-exp and the row maximum, which a reader seldom needs, are derived on request.
+        The log-sum-exp and the row maximum, which a reader seldom needs, are derived on request. ``page`` says how much is shown:
+        ``detail``, ``show``, ``follow``, ``values``, ``shapes`` (see :class:`symattn.derivation.page.Page`), here and in
+        :meth:`gradient`, :meth:`jvp` and :meth:`hvp`.
 
         >>> print(Attention(lse=False).derive()["O"].name)
         Context vectors
         """
         from symattn.derivation import derive
 
-        return derive(self, example, form=form, digits=digits, lse=lse, show_max=show_max)
+        return derive(self, example, form=form, digits=digits, lse=lse, show_max=show_max, **page)
 
     def gradient(
         self,
@@ -73,6 +76,7 @@ class Attention(Definition):
         digits: int | None = None,
         lse: bool = False,
         show_max: bool = False,
+        **page: Any,
     ) -> Derivation:
         """The derivation of the gradient; every rewriting says whether it is proved for all sizes or checked.
 
@@ -81,7 +85,7 @@ class Attention(Definition):
         """
         from symattn.derivation import derive
 
-        return derive(self, example, gradient=True, form=form, digits=digits, lse=lse, show_max=show_max)
+        return derive(self, example, gradient=True, form=form, digits=digits, lse=lse, show_max=show_max, **page)
 
     def jvp(
         self,
@@ -91,6 +95,7 @@ class Attention(Definition):
         digits: int | None = None,
         lse: bool = False,
         show_max: bool = False,
+        **page: Any,
     ) -> Derivation:
         r"""The derivation of the tangent of the outputs (forward mode, the Jacobian-vector product), statement by statement.
 
@@ -102,7 +107,7 @@ class Attention(Definition):
         """
         from symattn.derivation import derive
 
-        return derive(self, example, jvp=True, form=form, digits=digits, lse=lse, show_max=show_max)
+        return derive(self, example, jvp=True, form=form, digits=digits, lse=lse, show_max=show_max, **page)
 
     def hvp(
         self,
@@ -112,6 +117,7 @@ class Attention(Definition):
         digits: int | None = None,
         lse: bool = False,
         show_max: bool = False,
+        **page: Any,
     ) -> Derivation:
         """The derivation of the Hessian-vector product: the tangent of the presented gradient, statement by statement.
 
@@ -123,7 +129,7 @@ class Attention(Definition):
         """
         from symattn.derivation import derive
 
-        return derive(self, example, hvp=True, form=form, digits=digits, lse=lse, show_max=show_max)
+        return derive(self, example, hvp=True, form=form, digits=digits, lse=lse, show_max=show_max, **page)
 
     def lambdify(
         self, reading: str = "numpy", outputs: str | Iterable[str] = "out", *, layout: str = "bhsd", **options: Any
@@ -260,6 +266,7 @@ class Attention(Definition):
         layout: str = "bhsd",
         backward_kernel: str | Callable[..., Any] | None = None,
         guard: bool = True,
+        diagnosis: str = "bounded",
     ) -> Report:
         """Judge a kernel against this definition, every element by the bound of the kernel's declared arithmetic.
 
@@ -281,6 +288,8 @@ class Attention(Definition):
             The declared arithmetic or the name of a preset; by default what the kernel says, or what fits the dtype.
         guard
             Whether the report can say which known faults the run could not have shown; worked out when that is asked for.
+        diagnosis
+            Of a kernel that fails: ``"bounded"`` stops the search for its fault after so much work, ``"all"`` does not.
 
         Returns
         -------
@@ -290,7 +299,7 @@ class Attention(Definition):
         Raises
         ------
         KernelError
-            When the kernel raises, or returns a wrong shape or dtype.
+            When the kernel raises, or returns a wrong shape or dtype, on every input; on some of them they fail.
         UnknownNameError, MissingDependencyError
             When there is no such kernel, or its framework is not installed.
         """
@@ -312,6 +321,7 @@ class Attention(Definition):
             layout=layout,
             backward_kernel=backward_kernel,
             guard=guard,
+            diagnosis=diagnosis,
         )
 
 

@@ -74,6 +74,10 @@ def command(
     no_guard: Annotated[
         bool, typer.Option("--no-guard", help="Leave out which known faults this run could not have shown.")
     ] = False,
+    diagnose: Annotated[
+        str | None,
+        typer.Option("--diagnose", metavar="bounded|all", help="How far faults are searched; default bounded."),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="In the text every tensor of every input, those that pass too.")
     ] = False,
@@ -116,6 +120,10 @@ def command(
         raise typer.BadParameter("goes with a KERNEL of your own", param_hint="--backward-kernel")
     if layout != "bhsd" and kernel is None and recorded is None:
         raise typer.BadParameter("goes with a KERNEL of your own or a recorded file", param_hint="--layout")
+    if diagnose not in (None, "bounded", "all"):
+        raise typer.BadParameter(f"bounded or all, got {diagnose!r}", param_hint="--diagnose")
+    if diagnose == "all" and kernel is None and recorded is None and golden is None:
+        raise typer.BadParameter("goes with a KERNEL, a recorded file or golden files", param_hint="--diagnose")
     elsewhere = {"KERNEL": kernel, "--recorded": recorded, "--inputs": inputs, "--backward": backward or None, "--seed": seed}
     _check_golden(golden, outputs, {**packed, **elsewhere, "--backward-kernel": backward_kernel}, definition)
     if list_kernels:
@@ -135,6 +143,7 @@ def command(
         "--layout": layout if layout != "bhsd" else None,
         "--strict": strict,
         "--no-guard": no_guard,
+        "--diagnose": diagnose if diagnose != "bounded" else None,
         "keep": save is not None or format == "html",
     }
     line = Line(["symattn", "verify", *([kernel] if kernel else [])])
@@ -201,6 +210,7 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
         if name.startswith("--") and value:
             line.words += [name] if value is True else [name, str(value)]
     options = {"arithmetic": given["--arithmetic"], "keep": given["keep"]}
+    diagnosed: dict[str, Any] = {"diagnosis": given["--diagnose"] or "bounded"}
     chosen = {name: given["--" + name.replace("_", "-")] for name in ("shape", "only", "skip", "max_len", "require")}
     seeded = {**options, **chosen, "seed": given["--seed"] or 0}
     guarded: dict[str, Any] = {"guard": not given["--no-guard"], "progress": progress}
@@ -208,11 +218,11 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
     if given["--golden"]:
         from symattn.verify.golden.judging import verify_golden
 
-        report = verify_golden(given["--golden"], given["--outputs"], progress=progress, **options)
+        report = verify_golden(given["--golden"], given["--outputs"], progress=progress, **diagnosed, **options)
     elif given["--recorded"]:
         from symattn.verify.judge import verify_recorded
 
-        report = verify_recorded(given["--recorded"], d, layout=given["--layout"] or "bhsd", **guarded, **options)
+        report = verify_recorded(given["--recorded"], d, layout=given["--layout"] or "bhsd", **guarded, **diagnosed, **options)
     elif given["kernel"]:
         from symattn.verify.judge import verify
 
@@ -225,6 +235,7 @@ def _run(given: dict[str, Any], flags: DefinitionFlags, line: Line) -> Report:
             backward_kernel=given["--backward-kernel"],
             inputs=given["--inputs"],
             **guarded,
+            **diagnosed,
             **seeded,
         )
     else:

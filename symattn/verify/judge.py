@@ -53,6 +53,7 @@ def verify(
     progress: Progress | None = None,
     keep: bool = False,
     guard: bool = True,
+    diagnosis: str = "bounded",
 ) -> Report:
     """Judge a kernel on the default pack of inputs, on some of it, or on a user's own tensors.
 
@@ -91,6 +92,9 @@ def verify(
         Keep inputs, outputs, exact values and bounds of every element in the report, for pictures and files.
     guard
         Whether the report can say which known faults the run could not have shown.
+    diagnosis
+        ``"bounded"``: the search for the fault of a kernel that fails stops after so much work, about a minute, and the report
+        says so; ``"all"``: it goes on.
 
     Raises
     ------
@@ -148,7 +152,7 @@ def verify(
     refuse_all(cases, told[0] if told else None)
     warnings += told
     again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
-    found = diagnose(seen, again)
+    found = diagnose(seen, again, choice=diagnosis)
     if declared is None and subject.assumed:
         found = with_preset(seen, found)
     warnings += remarks(cases, definition, backward=backward)
@@ -159,6 +163,7 @@ def verify(
         )
     options = {"dtype": format, "backward": backward, "shape": str(choice.shape) if choice.shape else None, "only": choice.only}
     options |= {"skip": choice.skip, "max_len": max_len, "require": require, "seed": seed, "layout": layout}
+    options |= {"diagnosis": diagnosis if diagnosis != "bounded" else None}
     options |= {"inputs": inputs if isinstance(inputs, str) else None}
     replay = f"{definition!r}.verify({subject.name!r}, {', '.join(f'{k}={v!r}' for k, v in options.items() if v)})"
     dtype = cases[0].dtype

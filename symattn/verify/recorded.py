@@ -41,6 +41,7 @@ def verify_recorded(
     keep: bool = False,
     guard: bool = True,
     progress: Callable[[str], None] | None = None,
+    diagnosis: str = "bounded",
 ) -> Report:
     """Judge tensors that a kernel gave, from a file or under field names, instead of running anything.
 
@@ -51,7 +52,7 @@ def verify_recorded(
         grad_out grad_lse grad_query grad_key grad_value attn_mask sinks`` and the other fields of the definition. Tensors
         that a definition reads say by their presence that it has them: ``attn_mask`` (boolean or additive by its dtype),
         ``sinks``, ``alibi_slopes``, ``bias`` ... Names ``CASE/NAME`` are several inputs, see :mod:`symattn.verify.savefile`.
-    definition, arithmetic, layout, keep, guard, progress
+    definition, arithmetic, layout, keep, guard, progress, diagnosis
         As for :func:`symattn.verify.judge.verify`. Nothing declared: a tiled kernel of the inputs' dtype.
 
     Raises
@@ -82,7 +83,7 @@ def verify_recorded(
         except (ShapeError, KernelError) as error:
             raise FileFormatError(f"{name}: {error}") from error
         warnings += [f"{name} holds {k!r}, which is not judged" for k in sorted(set(part) - set(inputs) - set(outputs))]
-    found = diagnose(seen)
+    found = diagnose(seen, choice=diagnosis)
     if declared is None:
         found = with_preset(seen, found)
     warnings += remarks(cases, definition, backward=True)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from symattn import formats
 from symattn.errors import SymattnError
+from symattn.verify.diagnosis.effort import SEARCH, SHRINK, Effort, rerun
 from symattn.verify.diagnosis.explaining import Hypothesis, wrong
 from symattn.verify.diagnosis.finding import Finding
 from symattn.verify.diagnosis.patterns import patterns, where
-from symattn.verify.diagnosis.search import Explanation, Search, together
-from symattn.verify.diagnosis.shrink import smallest_failing
+from symattn.verify.diagnosis.search import DERIVED, EVALUATIONS, Explanation, Search, together
+from symattn.verify.diagnosis.shrink import TRIES, smallest_failing
 from symattn.verify.faults.catalogue import CATALOGUE
 from symattn.verify.faults.fault import KINDS, Fault, Predictions, Situation
 from symattn.verify.faults.predict import predictions
@@ -43,6 +45,7 @@ def diagnose(
     cases: Sequence[Observed],
     again: Callable[[str, Shape], bool] | None = None,
     faults: Mapping[str, Fault] = CATALOGUE,
+    choice: str = "bounded",
 ) -> tuple[Finding, ...]:
     """Findings on a kernel, best first; none where no case fails.
 
@@ -54,15 +57,35 @@ def diagnose(
         Whether it fails on a kind of input in another shape: for the smallest shape that still fails, where nothing explains it.
     faults
         The catalogue.
+    choice
+        ``"bounded"``: the search stops after so much work (:mod:`symattn.verify.diagnosis.effort`), and what it did not
+        come to is said; ``"all"``: it tries every fault and every pair.
+
+    Raises
+    ------
+    UnknownNameError
+        For another choice.
     """
+    effort, shrinking = Effort.of(choice, SEARCH), Effort.of(choice, SHRINK)
     if not any(o.failing for o in cases):
         return ()
     small = [o for o in cases if o.work <= LARGE]
     kept = small if any(o.failing for o in small) else list(cases)
-    found = ranked(Search(kept, list(faults.values())).run(), faults)
-    if not found:
-        return (_pattern(kept, again),)
-    return tuple(_findings(found, kept))
+    budgets = (EVALUATIONS, DERIVED) if choice == "bounded" else (np.inf, np.inf)
+    search = Search(kept, list(faults.values()), *budgets, effort)
+    explanations = ranked(search.run(), faults)
+    found = list(_findings(explanations, kept)) if explanations else [_pattern(kept, again, shrinking)]
+    stopped = _stopped(search)
+    return (replace(found[0], text=(*found[0].text, *stopped)), *found[1:])
+
+
+def _stopped(search: Search) -> tuple[str, ...]:
+    """The line on faults that the search did not come to, where there are any."""
+    known, left = len(search.tried), len(search.untried)
+    if not left and not search.effort.over:
+        return ()
+    reached = f"{known - left} of {known} faults" if left else f"all {known} single faults, before pairs were through"
+    return (f"  the search stopped after {reached}; --diagnose all goes on",)
 
 
 def ranked(found: Sequence[Explanation], faults: Mapping[str, Fault]) -> list[Explanation]:
@@ -222,14 +245,15 @@ def _differ(a: Explanation, b: Explanation, o: Observed) -> bool:
     return False
 
 
-def _pattern(cases: Sequence[Observed], again: Callable[[str, Shape], bool] | None) -> Finding:
+def _pattern(cases: Sequence[Observed], again: Callable[[str, Shape], bool] | None, effort: Effort) -> Finding:
     """What can be said where nothing in the catalogue explains the kernel."""
     o = min((o for o in cases if o.failing), key=lambda o: (simplicity(o), round(2 * share(o))))
     seen = patterns(o)
     lines = ["no fault of the catalogue, and no pair that was tried, explains every element", f"  in case {o.case}:"]
     lines += [f"  {line}" for line in seen]
-    if again is not None and (shape := _shape(o)) is not None:
-        small = smallest_failing(shape, lambda s: again(o.case, s))
+    tries = min(float(TRIES), effort.left // rerun(o))
+    if again is not None and tries >= 1 and (shape := _shape(o)) is not None:
+        small = smallest_failing(shape, lambda s: again(o.case, s), tries)
         lines.append(f"  the smallest shape that still fails: --shape {small}")
     return Finding((), seen[0] if seen else lines[0], "pattern", "", f"{where(o)} of case {o.case}", tuple(lines))
 

@@ -1,4 +1,4 @@
-"""The search for faults that explain a kernel: single ones on the smallest failing case first, then pairs, within a budget.
+"""The search for faults that explain a kernel: single ones on the smallest failing case first, then pairs, within bounds.
 
 Outputs and gradients are explained one after the other: a kernel may have one fault in both passes, in the forward alone, in
 the backward alone, or two.
@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from symattn.program import Program
+from symattn.verify.diagnosis.effort import Effort, derivation, evaluation
 from symattn.verify.diagnosis.explaining import Hypothesis, convincing, explains, hypotheses, misses, predicted
 from symattn.verify.diagnosis.fitting import fitted_fault
-from symattn.verify.faults.fault import SAME, Alternative, Edit, Fault
+from symattn.verify.faults.fault import KINDS, SAME, Alternative, Edit, Fault
 from symattn.verify.faults.scaling import FITTED
 from symattn.verify.observed import Observed
 
@@ -21,6 +22,8 @@ EVALUATIONS = 150
 """Lists that are evaluated for pairs."""
 LONG = 20
 """Statements of a list beyond which it counts as more than one, by its length."""
+FITS = 40
+"""Evaluations that a fitted factor takes."""
 DERIVED = 24
 """Other programs whose gradients are derived."""
 POISON = "poison"
@@ -52,12 +55,20 @@ class Explanation:
 
 @dataclass
 class Search:
-    """The cases of a kernel, and what was found out about them."""
+    """The cases of a kernel, and what was found out about them.
+
+    ``budget`` bounds what is evaluated for pairs, ``derived`` the gradients that are derived, ``effort`` the work of everything.
+    """
 
     cases: Sequence[Observed]
     faults: Sequence[Fault]
-    budget: int = EVALUATIONS
-    derived: int = DERIVED
+    budget: float = EVALUATIONS
+    derived: float = DERIVED
+    effort: Effort = field(default_factory=Effort)
+    tried: set[str] = field(default_factory=set)
+    """The ids of faults that were asked alone."""
+    untried: set[str] = field(default_factory=set)
+    """Of those, the ones that the effort did not reach in every form."""
     _smallest: dict[bool, Observed] = field(default_factory=dict)
     _held: dict[tuple[tuple[Hypothesis, ...], bool], bool] = field(default_factory=dict)
 
@@ -84,15 +95,24 @@ class Search:
         """Whether one hypothesis, or several at once, explain every case."""
         key = (parts, gradient)
         if key not in self._held:
-            self._held[key] = self._holds(parts, gradient)
+            alone = {h.fault.id for h in parts if h.fault is not None} if len(parts) == 1 else set()
+            self.tried |= alone
+            found = self._holds(parts, gradient)
+            if found is None:
+                self.untried |= alone
+                return False
+            self._held[key] = found
         return self._held[key]
 
-    def _holds(self, parts: tuple[Hypothesis, ...], gradient: bool) -> bool:
+    def _holds(self, parts: tuple[Hypothesis, ...], gradient: bool) -> bool | None:
+        """As :meth:`holds`; None where that would be more work than is left."""
         first, found = self.smallest(gradient), []
         for o in (first, *(o for o in self.ordered() if o is not first)):
             if not o.part(gradient):
                 continue
             a = together(parts, o)
+            if a is not None and a is not SAME and not self.effort.take(evaluation(o, gradient)):
+                return None
             evidence = None if a is None else explains(o, a, gradient)
             if evidence is None:
                 return False
@@ -118,12 +138,13 @@ class Search:
     def _fitted(self, o: Observed) -> list[tuple[Hypothesis, ...]]:
         """A factor of the scores that was fitted to one case, where it explains every case."""
         row = next((f for f in self.faults if f.id == FITTED), None)
-        fault = None if row is None else fitted_fault(row, o)
+        affordable = row is not None and self.effort.take(FITS * evaluation(o, False))
+        fault = fitted_fault(row, o) if row is not None and affordable else None
         return [(Hypothesis(fault),)] if fault is not None and self.holds((Hypothesis(fault),), False) else []
 
     def rounds(self, backward_only: bool) -> tuple[list[Fault], list[Fault]]:
-        """Faults of the forward, or of the backward alone: first conventions and mathematics, then what is emulated."""
-        own = [f for f in self.faults if f.backward_only == backward_only]
+        """Faults of the forward, or of the backward alone: conventions, then mathematics; and in the end what is emulated."""
+        own = sorted((f for f in self.faults if f.backward_only == backward_only), key=lambda f: KINDS.index(f.kind))
         return [f for f in own if f.kind in EXACT], [f for f in own if f.kind not in EXACT]
 
     def _pairs(self, o: Observed, singles: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, ...]]:
@@ -131,15 +152,17 @@ class Search:
         tensors, scored = o.part(False), []
         for h in singles:
             a = h.on(o.situation)
+            if not composable(a) or not self.effort.take(evaluation(o, False)):
+                continue
             found = predicted(o, a, False)
-            if found is not None and composable(a):
+            if found is not None:
                 scored.append((misses(tensors, found), h))
         ranked = [h for _, h in sorted(scored, key=lambda x: x[0])]
         left, cost = float(self.budget), max(1.0, len(o.situation.forward.statements) / LONG)
         for total in range(1, 2 * len(ranked) - 2):
             for k in range(max(0, total - len(ranked) + 1), (total + 1) // 2):
                 first, second = ranked[k], ranked[total - k]
-                if left <= 0:
+                if left <= 0 or self.effort.over:
                     return
                 if first.fault is second.fault:
                     continue
@@ -186,7 +209,12 @@ class Search:
         if a.values is not None or a.compute is not None or (a.definition is None and a.program is None):
             return True
         self.derived -= 1
-        return self.derived >= 0
+        if self.derived >= 0 and self.effort.take(derivation(self.smallest(True))):
+            return True
+        if h.fault is not None:
+            self.tried |= {h.fault.id}
+            self.untried |= {h.fault.id}
+        return False
 
     def _halves(self, forward: Sequence[tuple[Hypothesis, ...]]) -> list[Explanation]:
         """What explains the outputs alone, or the gradients alone, where nothing explains both."""

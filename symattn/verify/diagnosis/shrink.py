@@ -11,7 +11,7 @@ TRIES = 40
 """Runs of the kernel."""
 
 
-def smallest_failing(shape: Shape, fails: Callable[[Shape], bool], tries: int = TRIES) -> Shape:
+def smallest_failing(shape: Shape, fails: Callable[[Shape], bool], tries: float = TRIES) -> Shape:
     """A shape from which no size can be lowered without the kernel passing, as far as ``tries`` runs reach.
 
     Parameters

@@ -32,6 +32,7 @@ def verify_golden(
     arithmetic: Arithmetic | str | Mapping[str, Any] | None = None,
     keep: bool = False,
     progress: Callable[[str], None] | None = None,
+    diagnosis: str = "bounded",
 ) -> Report:
     """Judge what a kernel elsewhere computed from golden files.
 
@@ -49,6 +50,8 @@ def verify_golden(
         As for :func:`symattn.verify.judge.verify`.
     progress
         Called with a line of text before each case.
+    diagnosis
+        As for :func:`symattn.verify.judge.verify`.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def verify_golden(
         arithmetic=cases[0].arithmetic,
         cases=tuple(cases),
         warnings=tuple(remarks(cases, whole.definition, backward=whole.backward)),
-        diagnosis=diagnose(seen),
+        diagnosis=diagnose(seen, choice=diagnosis),
         replay=f"symattn.verify.golden.judging.verify_golden({str(golden)!r}, {str(outputs)!r})",
         seconds=time.perf_counter() - started,
     )
