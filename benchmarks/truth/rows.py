@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.truth import rivals
+from benchmarks.truth import others, rivals
 from benchmarks.truth.timing import peak_memory, side_by_side, wall
 from symattn import Attention
 from symattn.definition import Definition
@@ -162,5 +162,9 @@ ROWS: tuple[Row, ...] = (
     Row("peak memory over import, at four times the length", "at most 0.5 GB", "0.25 GB", memory),
     Row("growth of memory from 4 to 16 times the length, float64 with its bound", "at most 4", "", growth),
     Row("two processes against one: times faster", "1.7", "1.9", two_processes),
+    Row("verify over eager float64: a bfloat16 kernel, 8 heads on 2, twice the length", "", "", others.judged),
+    Row("import, seconds", "", "", others.imports),
+    Row("derive with the gradient, seconds", "at most 1 a step", "", others.deriving),
+    Row("prove, seconds", "", "", others.proving),
 )
 """In the order of the page."""

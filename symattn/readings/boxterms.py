@@ -119,7 +119,8 @@ class Terms:
         sub = subscripts_of(x)
         as_it_is = b.held is None and not b.index and not b.gauge and b.held_by(self.unit.name)
         if all(s in self._grid for s in sub) and len(set(sub)) == len(sub) and self._fills(b, sub):
-            b = b.map(lambda a: align(a, tuple(sub), self.axes, self.known.sizes))
+            axes, sizes = self.axes, self.known.sizes  # and not self: a box that is found late would keep all others alive
+            b = b.map(lambda a: align(a, tuple(sub), axes, sizes))
         else:
             grid = self._grid_of(b, sub)
             where, bad = self.known.subscripts.locate(x, b.value.shape, grid)

@@ -85,7 +85,7 @@ def truth(
     digits: int | None = None,
     bits: int | None = None,
     until: Literal["decided"] | None = None,
-    decide: str | formats.Format | Rule | None = None,
+    decide: str | formats.Format | Rule | Asked | None = None,
     outputs: Iterable[str] | None = None,
     tier: str | None = None,
     assume: bool = False,
@@ -110,7 +110,7 @@ def truth(
         ``"decided"``: until every element rounds to one number of the format of the inputs (float64 where they have none).
     decide
         The same for another float format; or a rule ``rule(name, values, at)`` that says which of the elements at the flat
-        positions ``at`` are open.
+        positions ``at`` are open, also as ``Asked(rule, bits)``: with so many bits at least, instead of 24.
     outputs
         Names of tensors; by default the outputs of the program.
     tier
@@ -197,7 +197,7 @@ def _rounding(until: str | None, decide: Any, inputs: Mapping[str, object]) -> Q
         return Rounding(format_of(inputs)) if until else None
     if isinstance(decide, str | formats.Format):
         return Rounding(formats.get(decide))
-    return Asked(decide)
+    return decide if isinstance(decide, Asked) else Asked(decide)
 
 
 def format_of(inputs: Mapping[str, object]) -> formats.Format:

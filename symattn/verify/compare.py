@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import decimal
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +22,8 @@ from symattn.verify.screening import to_judge
 
 WITHIN, OUT, UNDECIDED, UNBOUNDED = "within", "out", "undecided", "unbounded"
 INFINITE: float = math.inf
+SHOWN = 21
+"""Digits of an exact value that reports may show."""
 
 
 class _Shown:
@@ -102,6 +104,7 @@ def compare_values(kernel: Array, truth: Values, bound: Array, format: Format) -
     failing = undecided = unbounded = nan = 0
     top = {"error": Fraction(0), "ulps": Fraction(0), "share": Fraction(0)}
     worst: Element | None = None
+    radius: Exact = Fraction(0)
     indices = zip(*(x.tolist() for x in np.unravel_index(at, kernel.shape)), strict=True) if kernel.ndim else iter([()])
     rows = zip(indices, values[at].tolist(), *truth.exact(at), bound.ravel()[at].tolist(), strict=True)
     for index, k, t, r, b in rows:
@@ -113,8 +116,22 @@ def compare_values(kernel: Array, truth: Values, bound: Array, format: Format) -
         for name in top:
             top[name] = max(top[name], getattr(e, name))
         if worst is None or (e.share, e.error) > (worst.share, worst.error):
-            worst = e
+            worst, radius = e, exact(r)
+    if worst is not None:
+        worst = replace(worst, exact=as_known(worst.exact, radius))
     return Comparison(failing, undecided, unbounded, kernel.size, top["error"], top["ulps"], top["share"], worst, nan)
+
+
+def as_known(mid: Exact, rad: Exact) -> Exact:
+    """The midpoint of an enclosure with no more decimal digits than are known: what a report shows of the exact value.
+
+    >>> float(as_known(Fraction(1, 3), Fraction(1, 10**6))), as_known(Fraction(1, 3), Fraction(0))
+    (0.33333, Fraction(1, 3))
+    """
+    if isinstance(mid, float) or isinstance(rad, float) or rad * 10**SHOWN <= abs(mid):
+        return mid
+    unit = Fraction(10) ** (math.floor((rad.numerator.bit_length() - rad.denominator.bit_length()) * math.log10(2)) + 2)
+    return round(mid / unit) * unit or mid
 
 
 def judge_element(index: tuple[int, ...], k: Exact, t: Any, r: Any, b: float, format: Format) -> Element:

@@ -29,12 +29,14 @@ from symattn.readings.boxes import representable
 from symattn.tensors import in_order
 from symattn.truth.enclosure import Enclosure
 from symattn.truth.fields import back, with_gradient
-from symattn.truth.truth import truth
+from symattn.truth.questions import Asked
+from symattn.truth.truth import Truth, truth
 from symattn.verify import programs
 from symattn.verify.compare import Comparison, compare_values
+from symattn.verify.deciding import question_of
 from symattn.verify.evidence import Evidence
 from symattn.verify.kernels.call import Call
-from symattn.verify.replay.bounds import Replay
+from symattn.verify.replay.pieces import in_pieces
 from symattn.verify.replay.replayed import replayed
 from symattn.verify.report import TensorReport
 
@@ -72,13 +74,18 @@ class Reference:
 
     def enclosed(
         self, program: Program, inputs: Mapping[str, Any], outputs: tuple[str, ...], bits: int, key: str
-    ) -> dict[str, Enclosure]:
+    ) -> Mapping[str, Enclosure]:
         """The exact values of some outputs at a precision; ``key`` tells inputs apart that are not the fields alone."""
         at = (program, outputs, bits, key)
         if at not in self._kept or not key:
             given = {n: inputs[n] for n in program.inputs}
             self._kept[at] = truth(program, given, bits=bits, outputs=outputs, sizes=dict(self.bound.sizes))
         return self._kept[at]
+
+    def decided(self, program: Program, inputs: Mapping[str, Any], outputs: tuple[str, ...], asked: Asked, cap: int) -> Truth:
+        """The exact values of some outputs as narrow as a question needs them, up to a precision."""
+        given = {n: inputs[n] for n in program.inputs}
+        return truth(program, given, decide=asked, outputs=outputs, sizes=dict(self.bound.sizes), max_bits=cap)
 
     def seeds(self, *, with_lse: bool) -> dict[str, Array]:
         """The inputs of the gradient: those of the program and the incoming gradients, 0 for the LSE where it is not used."""
@@ -180,7 +187,7 @@ def _with_replay(
     if arithmetic.probability is None:
         return reports
     own, given = ref.definition.parameters, {n: ref.bound.inputs[n] for n in followed.inputs}
-    replay = Replay(followed, given, arithmetic, dict(ref.bound.sizes))
+    replay = in_pieces(followed, given, arithmetic, dict(ref.bound.sizes))
     names = {f: n for n in followed.outputs if (f := field_of(n, own)) in tensors}
     found = replayed(replay, names, tensors, lambda name, x: unbind(ref.bound, name, x)[1])
     return [replace(t, replayed=found.get(t.name)) for t in reports]
@@ -241,8 +248,13 @@ def _judge(
     found: dict[str, Comparison] = {}
     kept: dict[str, Evidence] = {}
     bits, todo = BITS, tuple(names)
+    asked = question_of(ref.bound, q.program, names, tensors, bounds) if bounds else None
     while todo:
-        values = ref.enclosed(q.program, q.inputs, tuple(names[f] for f in todo), bits, q.key)
+        wanted = tuple(names[f] for f in todo)
+        if asked is None:
+            values = ref.enclosed(q.program, q.inputs, wanted, bits, q.key)
+        else:
+            values, bits = ref.decided(q.program, q.inputs, wanted, asked, cap), cap
         for f in todo:
             exact = back(ref.bound, names[f], values[names[f]])[1]
             bound = arithmetic.bound(exact.mid) if isinstance(arithmetic, Tolerance) else bounds[f]

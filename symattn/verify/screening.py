@@ -13,7 +13,7 @@ import numpy.typing as npt
 from symattn.formats import Format
 from symattn.intake import Array
 
-__all__ = ["to_judge"]
+__all__ = ["surely_told", "to_judge"]
 
 OUTWARD = 2.0**-50
 """Relative; covers the few float64 roundings of each quantity."""
@@ -64,6 +64,20 @@ def to_judge(kernel: Array, mid: Array, rad: Array, bound: Array, format: Format
             wanted[contend[np.argsort(-reach[contend], kind="stable")[:CONTENDERS]]] = True
     wanted[0] = True  # where nothing is off the first element is the worst
     return np.flatnonzero(wanted)
+
+
+def surely_told(kernel: Array, mid: Array, rad: Array, bound: Array) -> npt.NDArray[np.bool_]:
+    """Where float64 shows that an element is within its bound, or out of it; the arguments as for :func:`to_judge`.
+
+    >>> surely_told(np.ones(3), np.array([1.0, 1.5, 1.25]), np.full(3, 1e-9), np.full(3, 0.25)).tolist()
+    [True, True, False]
+    """
+    with np.errstate(all="ignore"):
+        error = np.abs(kernel - mid)
+        reach = (error * OUTWARD + rad) * (1 + OUTWARD) + SMALLEST
+        within = error + reach + rad <= bound * (1 - 2 * OUTWARD)
+        out = error - reach - rad > bound * (1 + 2 * OUTWARD)
+        return np.asarray(np.isfinite(error) & np.isfinite(reach) & np.isfinite(bound) & (within | out))
 
 
 def _ulps(x: Array, f: Format) -> Array:

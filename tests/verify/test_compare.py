@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symattn.formats import exact, get
-from symattn.verify.compare import OUT, UNBOUNDED, UNDECIDED, WITHIN, compare, judge_element, significant
+from symattn.verify.compare import OUT, UNBOUNDED, UNDECIDED, WITHIN, as_known, compare, judge_element, significant
 from symattn.verify.screening import to_judge
 
 HALF = Fraction(1, 2)
@@ -146,6 +147,7 @@ def one_by_one(kernel, mid, rad, bound, format):
     found = [judge_element(a, exact(float(kernel[a])), mid[a], rad[a], float(bound[a]), format) for a in at]
     counts = [sum(e.state == s for e in found) for s in (OUT, UNDECIDED, UNBOUNDED)]
     worst = max(found, key=lambda e: (e.share, e.error))  # the first of the greatest
+    worst = replace(worst, exact=as_known(worst.exact, exact(rad[worst.index])))
     return (*counts, max(e.error for e in found), max(e.ulps for e in found), max(e.share for e in found), worst)
 
 

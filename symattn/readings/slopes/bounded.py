@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,25 @@ def bounds(
         if n not in program:
             raise UnknownNameError(f"the program defines no tensor {n!r}. {nearest(n, [s.name for s in program])}")
     ask = _Question(program, inputs, arithmetic, asked, sizes, input_errors, parts, own, each)
+    found: dict[str, Bounded] = {}
+    for part in _together(ask):
+        found |= _in_pieces(part)
+    return {n: found[n] for n in asked}
+
+
+def _together(ask: _Question) -> list[_Question]:
+    """The outputs of a large job that are taken in pieces along one index, such as gradients of queries, and those of keys."""
+    if not ask.outputs or _points(ask, ask.outputs)[1] <= BLOCK:
+        return [ask]
+    groups: dict[sp.Symbol | None, list[str]] = {}
+    for n in ask.outputs:
+        rows = _rows(replace(ask, outputs=(n,)))[0]
+        groups.setdefault(None if rows is None else rows.index, []).append(n)
+    return [replace(ask, outputs=tuple(names)) for names in groups.values()]
+
+
+def _in_pieces(ask: _Question) -> dict[str, Bounded]:
+    """The bounds of some outputs, in pieces along one index where they are large."""
     rows, length, most = _rows(ask)
     if rows is None or length <= most:
         return ask.answer()[0]
@@ -112,7 +131,7 @@ def bounds(
         bounded, sweeps = ask.answer(Block(rows, start, stop, shared), sweeps, -(-length // (stop - start)))
         shared = {n: b for n, b in sweeps.evaluation.boxes.items() if n not in rows.axes}
         found.append(bounded)
-    return {n: _joined([b[n] for b in found], rows.axes[n]) for n in asked}
+    return {n: _joined([b[n] for b in found], rows.axes[n]) for n in ask.outputs}
 
 
 @dataclass(frozen=True)
@@ -166,24 +185,31 @@ class _Question:
             if sources:
                 bound = np.fmin(bound, sum(sources.values()))
             found[n] = Bounded(b.value, sweeps.own(n, 0.0) if self.own else b.own, bound, sources)
+        made.clear()  # what the evaluation calls would keep it alive
         return found, sweeps
 
 
-def _rows(ask: _Question) -> tuple[Rows | None, int, int]:
-    """The index of the largest statement that can be taken in pieces, how many values it takes, and how many at once."""
+def _points(ask: _Question, outputs: tuple[str, ...]) -> tuple[tuple[sp.Symbol, ...], int, dict[sp.Symbol, int]]:
+    """The indices of the largest statement behind some outputs, its points, and how many values each index takes."""
     program, shapes = ask.program, {n: np.shape(x) for n, x in ask.inputs.items()}
     check_names(program, ask.inputs)
     numbers = find_sizes(program, shapes, ask.sizes)
     points = {a: size_value(s, numbers) for a, s in program.dims.items() if s.free_symbols <= numbers.keys()}
-    live = needed(program.groups(), ask.outputs)
-    space = {s.indices: math.prod(points.get(a, 1) for a in s.indices) for s in live}
+    space = {s.indices: math.prod(points.get(a, 1) for a in s.indices) for s in needed(program.groups(), outputs)}
     largest = max(space, key=lambda axes: space[axes], default=())
-    if not live or space[largest] <= BLOCK:
+    return largest, space.get(largest, 0), points
+
+
+def _rows(ask: _Question) -> tuple[Rows | None, int, int]:
+    """The index of the largest statement that can be taken in pieces, how many values it takes, and how many at once."""
+    largest, space, points = _points(ask, ask.outputs)
+    if space <= BLOCK:
         return None, 0, 0
-    rows = max((r for r in rows_of(program, ask.outputs) if r.index in largest), key=lambda r: points[r.index], default=None)
+    found = (r for r in rows_of(ask.program, ask.outputs) if r.index in largest)
+    rows = max(found, key=lambda r: points[r.index], default=None)
     if rows is None:
         return None, 0, 0
-    return rows, points[rows.index], max(1, round(BLOCK * points[rows.index] / space[largest]))
+    return rows, points[rows.index], max(1, round(BLOCK * points[rows.index] / space))
 
 
 def _joined(found: Sequence[Bounded], axis: int) -> Bounded:

@@ -42,7 +42,7 @@ from symattn.readings import boxstatements, rounding
 from symattn.readings import numpy as evaluation
 from symattn.readings.boxes import Box, Unit
 from symattn.readings.products import align
-from symattn.verify.replay.maxima import Shifts, shifts_of
+from symattn.verify.replay.maxima import Shifts, scores_of, shifts_of
 from symattn.verify.replay.plan import Cast, plan
 
 HALF = 0.5
@@ -103,6 +103,11 @@ class Replay:
         assert self.plan is not None
         longest = max((len(self.plan.chains[c.gauge]) for c in self.plan.casts if c.gauge), default=1)
         return ("row", "keys") if longest > 1 else ("row",)
+
+    def keys(self) -> list[int]:
+        """For each cast tensor that is relative to a maximum, how many keys that is taken over."""
+        assert self.plan is not None
+        return [scores_of(self, self.plan.chains[c.gauge][0]).shape[-1] for c in self.plan.casts if c.gauge]
 
     def intervals(self, arithmetic: Arithmetic | None = None, start: str = "row") -> dict[str, Interval]:
         """The intervals of all outputs that can be replayed.

@@ -135,7 +135,7 @@ def fingerprints(replay: Replay, name: str, kernel: Array, shown: Any) -> tuple[
     a, plan = replay.arithmetic, replay.plan
     if plan is None or not any(c.gauge for c in plan.casts) or formats.get(a.output).precision > 24:
         return ()
-    keys = max(_keys(replay))
+    keys = max(replay.keys())
     tiles = sorted({*TILES, *([a.tile] if a.tile and a.shift else [])})
     several = [t for t in tiles if t < keys]
     if not several:
@@ -148,13 +148,6 @@ def fingerprints(replay: Replay, name: str, kernel: Array, shown: Any) -> tuple[
             counts[tile, order] = max(int((x == kernel.astype(np.float64)).sum()) for x in found)
     best = [Match(t, o, n) for (t, o), n in sorted(counts.items(), key=lambda x: (-x[1], x[0]))]
     return tuple(best) if best[0].equal > best[-1].equal else ()
-
-
-def _keys(replay: Replay) -> list[int]:
-    assert replay.plan is not None
-    from symattn.verify.replay.maxima import scores_of
-
-    return [scores_of(replay, replay.plan.chains[c.gauge][0]).shape[-1] for c in replay.plan.casts if c.gauge]
 
 
 def replayed(replay: Replay, names: Mapping[str, str], tensors: Mapping[str, Array], shown: Any) -> dict[str, Replayed]:
