@@ -90,6 +90,8 @@ class Grid:
         Which of the rows that are shown is that of the followed query.
     given
         Whether it is an input.
+    block
+        The first and the last row and column, where the grid is a part of a large matrix that is shown whole.
     """
 
     tensor: str
@@ -103,6 +105,15 @@ class Grid:
     column_words: tuple[str, ...] = ()
     followed: int | None = None
     given: bool = False
+    block: tuple[int, int, int, int] | None = None
+
+    def place(self, k: int, axis: int) -> int:
+        """The position, from 0, of row (axis 0) or column (axis 1) ``k`` of the cells."""
+        if axis == 0 and self.row is not None:
+            return self.row
+        length, skipped = (1, *self.shape)[axis - 2 :][0], (self.skipped_rows, self.skipped_columns)[axis]
+        start = self.block[2 * axis] if self.block is not None else 0
+        return length - 1 if skipped is not None and k >= skipped else start + k
 
     @property
     def displays(self) -> tuple[tuple[str, bool], ...]:
@@ -219,6 +230,7 @@ class Derivation:
     style: Style = field(default_factory=Style)
     sections: tuple[Section, ...] = ()
     maps: tuple[WeightMap, ...] = ()
+    detail: str = "steps"
 
     def __getitem__(self, tensor: str) -> Step:
         """The step that defines a tensor.
@@ -267,6 +279,12 @@ class Derivation:
     def to_markdown(self) -> str:
         """Markdown with formulas in dollars, as GitHub shows them."""
         from symattn.derivation.markdown import document
+
+        return document(self)
+
+    def to_myst(self) -> str:
+        """MyST, for Sphinx: formulas with labels, references by ``{eq}``, boxes as admonitions."""
+        from symattn.derivation.myst import document
 
         return document(self)
 

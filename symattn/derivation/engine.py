@@ -6,21 +6,26 @@ The engine reads programs and knows no variant: a new definition needs nothing h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import sympy as sp
 
 from symattn.algorithms import BY_TILES, gradient_by_tiles
 from symattn.defined import refuse_undefined
 from symattn.definition import Definition
 from symattn.derivation.binding import changed_title, definition_of, inputs_of, moved_by, refuse_empty_rows
+from symattn.derivation.blocks import Section
 from symattn.derivation.derived import Derived, derived
-from symattn.derivation.document import Derivation, Step
+from symattn.derivation.differentials.page import gradient_sections
+from symattn.derivation.document import Derivation, Formula, Line, Step
 from symattn.derivation.examples import MAX_DIGITS, Example, load
 from symattn.derivation.naming import LEGEND, naming, words_for
 from symattn.derivation.nodeprint import Style
 from symattn.derivation.origin import origin
-from symattn.derivation.shaping import computable, grouped, with_constants_in_place, without_maxima
-from symattn.derivation.symbols import step_formulas
+from symattn.derivation.page import Page, how_exact, trimmed
+from symattn.derivation.shaping import computable, grouped, used, with_constants_in_place, without_maxima
+from symattn.derivation.symbols import element_formula, extents, shapes_of, step_formulas
 from symattn.derivation.tangentnames import dotted_for, naming_of_tangent
 from symattn.derivation.unicodemath import unicode_math
 from symattn.derivation.values import HEADS, VOCABULARY, Numbers
@@ -34,6 +39,7 @@ from symattn.readings.latex import Letters, batch_indices
 FORMS = ("index", "matrix", "both")
 BY_DEFINITION = "by definition"
 BY_RULE = "derivative rule"
+QUERY = sp.Symbol("i", integer=True)
 
 
 def derive(
@@ -49,6 +55,11 @@ def derive(
     lse: bool = False,
     title: str = "",
     about: str = "",
+    detail: str = "steps",
+    show: str = "both",
+    follow: int | str | None = None,
+    values: bool = False,
+    shapes: bool | None = None,
 ) -> Derivation:
     """The derivation of a definition.
 
@@ -78,6 +89,8 @@ def derive(
     title, about
         Heading and first sentence; those of the example where they are empty. Where an example asks for fields of its own
         and the definition is another, its heading says "changed", and its sentence is left out.
+    detail, show, follow, values, shapes
+        How much the page says: see :class:`~symattn.derivation.page.Page`.
 
     Returns
     -------
@@ -87,7 +100,8 @@ def derive(
     Raises
     ------
     DefinitionError
-        When ``form`` is none of the three, or the definition contradicts itself or the example.
+        When ``form``, ``detail`` or ``show`` has no such value, when numbers are asked for that no example gives, or the
+        definition contradicts itself or the example.
     FileFormatError, InputValueError, UnknownNameError
         When the example cannot be read or does not fit: shapes, a query that sees no key where the definition says that this is
         an error, or a score, a derivative of one or a condition that has no value.
@@ -102,8 +116,11 @@ def derive(
         raise DefinitionError(f"form is one of {', '.join(map(repr, FORMS))}, got {form!r}")
     if digits is not None and not 0 < digits <= MAX_DIGITS:
         raise LimitError(f"digits is from 1 to {MAX_DIGITS}, got {digits}")
+    page = Page(detail, show, follow, values, shapes)
     if isinstance(example, (str, Path)):
         example = load(example)
+    if example is None:
+        page.refuse_without_numbers()
     definition = definition_of(example, definition) if example is not None else definition or Definition()
     definition = definition.replace(lse=lse)
     program = definition.program()
@@ -113,11 +130,26 @@ def derive(
     try:
         moved = moved_by(example, program, definition) if example is not None and (jvp or hvp) else ()
         made = derived(program, gradient=gradient, jvp=jvp, hvp=hvp, moved=moved, known=known)
-        return _Engine(definition, program, made, example, form, digits, show_max, title, about).derivation()
+        return _Engine(definition, program, made, example, form, digits, show_max or page.full, title, about, page).derivation()
     except InputValueError as why:
         if example is None or str(why).startswith(f"{example.name}: "):
             raise
         raise FileFormatError(f"{example.name}: {why} (positions are counted from 0 here)") from why
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """The program that is shown, with its numbers and letters; ``hidden`` are the helpers that are no steps."""
+
+    program: Program
+    numbers: Numbers | None
+    hidden: frozenset[str]
+    letters: Letters
+    style: Style
+
+    def formula(self, group: Sequence[Statement], line: Line) -> Formula | None:
+        """The formula that the numbers of a line are put into."""
+        return element_formula(self.program, group, line.item, self.style.origin, self.hidden, self.style.letters)
 
 
 @dataclass(frozen=True)
@@ -131,6 +163,7 @@ class _Engine:
     show_max: bool
     title: str
     about: str
+    page: Page = field(default_factory=Page)
 
     def derivation(self) -> Derivation:
         helpers = self.show_max or self.definition.algorithm in BY_TILES  # a running maximum is what an algorithm is about
@@ -140,8 +173,12 @@ class _Engine:
         steps = grouped(program, helpers)
         hidden = frozenset(s.name for step in steps for s in step[:-1])
         inline = frozenset(n for n in hidden if not program[n].over)
-        numbers = self.numbers(program, style, inline)
-        made = tuple(self.step(k + 1, group, program, numbers, hidden, style.letters) for k, group in enumerate(steps))
+        numbers = self.numbers(program, style, inline) if self.page.show != "symbolic" else None
+        letters = replace(style.letters, extents=extents(program, style.letters)) if self.page.shaped else style.letters
+        sheet = _Sheet(program, numbers, hidden, letters, style)
+        found = [self.step(k + 1, group, sheet) for k, group in enumerate(steps)]
+        found = [replace(s, uses=uses) for s, uses in zip(found, used(steps), strict=True)]
+        made = tuple(trimmed(s, self.page, (*self.forward.outputs, *program.outputs)) for s in found)
         example = self.example
         title, about = self.heading()
         return Derivation(
@@ -150,15 +187,23 @@ class _Engine:
             definition=", ".join(self.fields()),
             conventions=self.definition.conventions(),
             steps=made,
-            inputs=numbers.inputs() if numbers else (),
+            inputs=numbers.inputs() if numbers and not self.page.brief else (),
             words=self.words() if example else {},
-            follow=example.follow if example else None,
+            follow=numbers.follow if numbers else None,
             digits=self.places,
             notes=self.notes(program, made, numbers, style),
-            rewritings=tuple(map(str, self.made.rewritings)),
+            rewritings=() if self.page.brief else tuple(map(str, self.made.rewritings)),
             style=style,
+            detail=self.page.detail,
             maps=weight_maps(numbers) if numbers else (),
+            sections=self.sections(made, style.letters) if self.page.told else (),
         )
+
+    def sections(self, steps: Sequence[Step], letters: Letters) -> tuple[Section, ...]:
+        """The gradient as a derivation by differentials, around its steps."""
+        if self.page.brief or self.page.show == "numeric" or self.made.tangent or not self.made.gradient:
+            return ()
+        return gradient_sections(self.definition, steps, self.form, letters, self.made.program)
 
     @property
     def places(self) -> int:
@@ -215,24 +260,18 @@ class _Engine:
         refuse_undefined(checked, arrays, {str(size): length for size, length in sizes.items()})
         if self.definition.empty_row == "error":
             refuse_empty_rows(self.example, Worksheet(reachable, arrays, sizes))
-        return Numbers(reachable, arrays, sizes, style, self.places, self.example.follow, labels, inline)
+        queries = next((length for size, length in sizes.items() if size == self.forward.dims.get(QUERY)), 1)
+        follow = self.page.followed(self.example, queries, style.origin)
+        return Numbers(reachable, arrays, sizes, style, self.places, follow, labels, inline, self.page)
 
-    def step(
-        self,
-        number: int,
-        group: Sequence[Statement],
-        program: Program,
-        numbers: Numbers | None,
-        hidden: frozenset[str],
-        letters: Letters,
-    ) -> Step:
+    def step(self, number: int, group: Sequence[Statement], on: _Sheet) -> Step:
         last = group[-1]
         own = self.definition.parameters
         if last.name in self.made.tangent:
             name, reason = naming_of_tangent(last, own, self.made.program.outputs)
         else:
-            name, reason = naming(last, followed=numbers is not None, parameters=own)
-        index, matrix = step_formulas(program, group, self.form, hidden, letters)
+            name, reason = naming(last, followed=on.numbers is not None and not self.page.every, parameters=own)
+        index, matrix = step_formulas(on.program, group, self.form, on.hidden, on.letters)
         step = Step(
             number=number,
             tensors=tuple(s.name for s in group),
@@ -243,11 +282,14 @@ class _Engine:
             known=self.known(last),
             backward=last.name in self.made.gradient,
             tangent=last.name in self.made.tangent,
+            shapes=shapes_of(on.program, group, on.hidden, on.letters),
         )
-        if numbers is None or last.name not in numbers.program:
+        if on.numbers is None or last.name not in on.numbers.program:
             return step
-        lines, grids, remark = numbers.step(group)
-        return replace(step, lines=lines, grids=grids, remark=remark)
+        lines, grids, remark = on.numbers.step(group)
+        if self.page.show == "side-by-side":
+            lines = tuple(replace(x, formula=on.formula(group, x)) for x in lines)
+        return replace(step, lines=lines, grids=grids, remark=remark, numbers=how_exact(lines, grids))
 
     def known(self, s: Statement) -> str:
         """How the statement is known to be right: the weakest status of all rewritings that made it."""
@@ -280,6 +322,8 @@ class _Engine:
                 f"Decimals are rounded once from the exact value, to {self.places} places. "
                 "In a line that computes with decimals they carry two more places."
             )
+            if any(s.numbers == "enclosed" for s in steps):
+                found.append("Numbers are enclosed where an interval around the exact value decides every digit that is printed.")
         if any(s.backward for s in steps):
             found.append(
                 "A gradient dT has the shape of T; the loss is the sum of all products of an output and its incoming gradient."

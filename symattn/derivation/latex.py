@@ -5,7 +5,7 @@ Lines are broken at relations and sums, so that nothing sticks out; words of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
@@ -27,23 +27,26 @@ from symattn.derivation.nodeprint import Style
 from symattn.derivation.paper import paper
 
 Escape = Callable[[str], str]
+LABEL = "symattn:"
+"""What the labels of the document begin with."""
 
 
 def document(d: Derivation, page: str = "a4") -> str:
-    r"""The whole document on one of the pages of :mod:`.paper`."""
+    r"""The whole document on one of the pages of :mod:`.paper`; its labels all begin with ``symattn:``."""
     found = paper(page)
-    return "\n".join([found.preamble, *body(d, found.characters), r"\end{document}"]) + "\n"
+    labelled = frozenset(s.number for s in d.steps if s.formulas)
+    return "\n".join([found.preamble, *body(d, found.characters, labelled), r"\end{document}"]) + "\n"
 
 
-def body(d: Derivation, width: int = WIDTH) -> list[str]:
-    """What stands between the preamble and the end, its lines broken for so many characters."""
+def body(d: Derivation, width: int = WIDTH, labelled: Collection[int] = ()) -> list[str]:
+    """What stands between the preamble and the end, its lines broken for so many characters, with labels at some steps."""
     d = replace(d, style=replace(d.style, width=width))
     out = [rf"\section*{{{latex_text(shortened(d.title, 200))}}}"]
     out += _sentences([d.about, *_words(d), f"Definition: {d.definition}" if d.definition else ""])
     if d.inputs:
         out += [r"\subsection*{Given}", *grids(d.inputs, d.style)]
     for s in d.steps:
-        out += [*sections(d.sections, s.number, width), *step(s, d.style)]
+        out += [*sections(d.sections, s.number, width), *step(s, d.style, labelled, d.detail == "brief")]
     out += sections(d.sections, None, width)
     for title, said in (("Notes", d.notes), (d.rewritten, d.rewritings)):
         if said:
@@ -69,15 +72,23 @@ def _words(d: Derivation) -> list[str]:
     return out
 
 
-def step(s: Step, style: Style) -> list[str]:
-    """One step: heading, reason, formulas, work, values."""
-    out = [rf"\subsection*{{{s.number}. {latex_text(s.name)}}}", latex_text(s.reason) + r"\par"]
+def step(s: Step, style: Style, labelled: Collection[int] = (), brief: bool = False) -> list[str]:
+    r"""One step: heading, reason, formulas, work, values.
+
+    Formulas carry the number of the step, those of the steps in ``labelled`` a label too, to which ``\eqref`` leads.
+    """
+    name = latex_text(s.name)
+    out = [rf"\textbf{{{name}}}\par" if brief else rf"\subsection*{{{s.number}. {name}}}"]
+    out += _sentences([s.reason])
     if s.formulas:
-        out += display([broken(formula_parts(f.latex, style.width - MARGIN), width=style.width) for f in s.formulas], width=style.width)
-    if s.derived:
-        out.append(rf"How known: {latex_text(s.known)}.\par")
-    if s.remark:
-        out.append(latex_text(s.remark) + r"\par")
+        shown = [broken(formula_parts(f.latex, style.width - MARGIN), width=style.width) for f in s.formulas]
+        shown[0][0] += rf" \tag{{{s.number}}}" + (_label(s.number) if s.number in labelled else "")
+        out += display(shown, width=style.width)
+    if s.shapes and not any(r"\underset" in f.latex for f in s.formulas):
+        out.append("Shapes: " + ", ".join(rf"${letter}$: ${shape}$" for letter, shape in s.shapes) + r".\par")
+    if s.known:
+        out.append(s.how_known(lambda k: rf"\eqref{{{LABEL}{k}}}" if k in labelled else f"({k})", latex_text) + r"\par")
+    out += _sentences([s.remark])
     if s.lines:
         groups: list[list[str]] = []
         for x in s.lines:
@@ -87,9 +98,27 @@ def step(s: Step, style: Style) -> list[str]:
     return out + grids(s.grids, style)
 
 
+def _label(number: int) -> str:
+    return rf"\label{{{LABEL}{number}}}"
+
+
 def grid_name(g: Grid, style: Style) -> str:
-    """The letter of a matrix or of a row of it: ``R_{5,:}``."""
-    return style.name(g.tensor, "" if g.row is None else f"{style.counted([g.row])},:", style.counted(g.leading))
+    r"""The letter of a matrix, of a row or of a block of it: ``R_{5,:}``, ``R_{:,9 \dots 16}``."""
+    return style.name(g.tensor, block_of(g, style, r" \dots "), style.counted(g.leading))
+
+
+def block_of(g: Grid, style: Style, to: str) -> str:
+    """The subscript of a row or of a block; empty for a whole matrix."""
+    if g.row is None and g.block is None:
+        return ""
+    found = []
+    for axis in range(2 - min(2, len(g.shape)), 2):
+        ends = (0, (1, *g.shape)[axis - 2 :][0] - 1)
+        shown = g.block[2 * axis : 2 * axis + 2] if g.block is not None else ends
+        shown = (g.row, g.row) if axis == 0 and g.row is not None else shown
+        whole = shown == ends and (axis == 1 or g.row is None)
+        found.append(":" if whole else to.join(style.counted([k]) for k in dict.fromkeys(shown)))
+    return ",".join(found)
 
 
 def grids(found: Sequence[Grid], style: Style) -> list[str]:
@@ -110,7 +139,7 @@ def grids(found: Sequence[Grid], style: Style) -> list[str]:
 
 def skipped(g: Grid, found: Sequence[Grid], fits: bool) -> bool:
     """Whether a matrix is left out: too wide for a line, and its followed row is shown."""
-    return not fits and g.row is None and any(h.row is not None and h.tensor == g.tensor for h in found)
+    return not fits and g.row is None and g.block is None and any(h.row is not None and h.tensor == g.tensor for h in found)
 
 
 def matrix(g: Grid, style: Style, exact: bool, newline: str = r"\\", escape: Escape = latex_text) -> str | None:
@@ -139,8 +168,9 @@ def matrix(g: Grid, style: Style, exact: bool, newline: str = r"\\", escape: Esc
     if not side and not top:
         return rf"\left[ \begin{{array}}{{{columns}}} {end.join(rows)} \end{{array}} \right]"
     head = " & ".join(p.latex for p in top) + f" {newline} \\hline " if top else ""
-    if top and newline == r"\\":
-        rows[0] = rf"\rule{{0pt}}{{{14 if tall else 11}pt}}" + rows[0]
+    if top and newline == r"\\":  # in braces, so that the sign of the first number is not that of a difference
+        first, *others = (p.latex for p in cells[0])
+        rows[0] = " & ".join([rf"\rule{{0pt}}{{{14 if tall else 11}pt}}{{{first}}}", *others])
     if side:
         rows = [f"{p.latex} & {row}" for p, row in zip(side, rows, strict=True)]
         head, columns = f" & {head}" if head else "", "r|" + columns
@@ -161,18 +191,13 @@ def _word(word: str, longest: int, escape: Escape) -> Piece:
 def listed_parts(g: Grid, style: Style) -> list[tuple[Part, ...]]:
     """A matrix too wide for a line, as one formula for each number."""
     out: list[tuple[Part, ...]] = []
-    rows = range(len(g.cells)) if g.row is None else [g.row]
-    for r, row in zip(rows, g.cells, strict=True):
+    for r, row in enumerate(g.cells):
         for c, cell in enumerate(row):
             if (r, c) == (g.skipped_rows, 0) or c == g.skipped_columns:
                 out.append((Part("", (Piece(r"\vdots", "⋮"),)),))
             if cell.masked:
                 continue
-            at = [
-                (shape[0] - 1) if skipped is not None and k >= skipped else k
-                for k, skipped, shape in ((r, g.skipped_rows, g.shape[-2:-1]), (c, g.skipped_columns, g.shape[-1:]))
-                if shape
-            ]
+            at = [g.place(r, 0), g.place(c, 1)][2 - min(2, len(g.shape)) :]
             above, below = style.counted(g.leading), style.counted(at)
             head = Piece(style.name(g.tensor, below, above), f"{g.tensor}[{below}]")
             out.append((Part("", (head,)), Part("=" if cell.exact else "≈", decimal_pieces(cell.decimal, style.width))))

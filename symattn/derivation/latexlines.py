@@ -22,6 +22,8 @@ def items(rows: Iterable[str]) -> list[str]:
 def display(groups: Iterable[Sequence[str]], gap: str = "", width: int | None = None) -> list[str]:
     """Rows of formulas as one display, aligned at their relations; in small type where one is wider than a given width."""
     rows = [r for g in groups for r in g]
+    if not rows:
+        return []
     out = [r"\begin{align*}", *(r + rf" \\{gap}" for r in rows[:-1]), rows[-1], r"\end{align*}"]
     over = widest(rows) / width if width is not None else 0
     small = next((size for least, size in TYPES if over > least), None)

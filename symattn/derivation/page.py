@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from symattn.derivation.document import Step
+from symattn.derivation.document import Grid, Line, Step
 from symattn.derivation.examples import Example
-from symattn.errors import DefinitionError, InputValueError, nearest
+from symattn.errors import DefinitionError, nearest
 
 DETAILS = ("brief", "steps", "full")
 SHOWN = ("symbolic", "numeric", "both", "side-by-side")
@@ -69,6 +69,11 @@ class Page:
         return self.detail == "brief"
 
     @property
+    def told(self) -> bool:
+        """Whether there is prose beside the steps: not on a brief page, nor on one of numbers alone."""
+        return not self.brief and self.show != "numeric"
+
+    @property
     def shaped(self) -> bool:
         """Whether shapes are shown."""
         return self.full if self.shapes is None else self.shapes
@@ -78,8 +83,21 @@ class Page:
         """Whether every query is followed."""
         return self.follow == ALL
 
-    def followed(self, example: Example | None, queries: int, origin: int) -> int | None:
-        """The followed query, counted from 0; None where every one is, or where there is none.
+    def refuse_without_numbers(self) -> None:
+        """Refuse a page that asks for numbers where there are none.
+
+        Raises
+        ------
+        DefinitionError
+            When only numbers are to be shown, or a query is to be followed.
+        """
+        if self.show == "numeric":
+            raise DefinitionError("show='numeric': there are no numbers to show; give an example, or a seed")
+        if self.follow is not None:
+            raise DefinitionError(f"follow={self.follow!r}: there are no numbers to follow; give an example, or a seed")
+
+    def followed(self, example: Example, queries: int, origin: int) -> int | None:
+        """The followed query, counted from 0; None where every one is, or where the example has none.
 
         Parameters
         ----------
@@ -91,24 +109,18 @@ class Page:
         Raises
         ------
         DefinitionError
-            When there are no numbers to follow.
-        InputValueError
             When no query is meant; the message lists those that there are.
         """
-        if example is None:
-            if self.follow is not None:
-                raise DefinitionError(f"follow={self.follow!r}: there are no numbers to follow; give an example, or a seed")
-            return None
         if self.follow is None or self.every:
             return None if self.every else example.follow
         text = str(self.follow).strip()
-        if text.isdecimal() and origin <= int(text) < origin + queries:
+        if text.isascii() and text.isdecimal() and origin <= int(text) < origin + queries:
             return int(text) - origin
         if text in example.tokens:
             return len(example.tokens) - 1 - example.tokens[::-1].index(text)
         words = [f"{k} ({w})" for k, w in enumerate(example.tokens, origin)]
         allowed = ", ".join(words) if words else f"{origin} to {origin + queries - 1}"
-        raise InputValueError(f"follow={self.follow!r}: no query is meant; there are {allowed}, and 'all'")
+        raise DefinitionError(f"follow={self.follow!r}: no query is meant; there are {allowed}, and 'all'")
 
 
 def trimmed(step: Step, page: Page, outputs: Sequence[str]) -> Step:
@@ -120,3 +132,11 @@ def trimmed(step: Step, page: Page, outputs: Sequence[str]) -> Step:
         whole = tuple(g for g in kept if g.row is None) or kept
         return replace(step, reason="", known="", numbers="", uses=(), remark="", lines=(), grids=whole)
     return step
+
+
+def how_exact(lines: Sequence[Line], grids: Sequence[Grid]) -> str:
+    """Whether all numbers of a step are shown by their exact values, or decimals of some are known by an enclosure."""
+    cells = [x.cell for x in lines] + [c for g in grids for row in g.cells for c in row]
+    if not cells:
+        return ""
+    return "exact" if all(c.masked or c.exact or c.value is not None for c in cells) else "enclosed"

@@ -67,6 +67,19 @@ def grouped(program: Program, helpers: bool) -> list[tuple[Statement, ...]]:
     return steps + [(w,) for w in waiting]
 
 
+def used(steps: Sequence[Sequence[Statement]]) -> list[tuple[int, ...]]:
+    """For each step, the numbers (from 1) of the earlier steps whose tensors its statements read, in conditions too.
+
+    >>> from symattn.definition import Definition
+    >>> program = with_constants_in_place(without_maxima(Definition(lse=False).program()))
+    >>> used(grouped(program, helpers=False))
+    [(), (1,), (2,), (3,)]
+    """
+    number = {s.name: k for k, group in enumerate(steps, 1) for s in group}
+    needed = [{number[n] for s in group for n in s.needs if n in number} for group in steps]
+    return [tuple(sorted(x for x in found if x < k)) for k, found in enumerate(needed, 1)]
+
+
 def _needed(s: Statement, waiting: Sequence[Statement]) -> list[Statement]:
     wanted, found = set(s.needs), []
     for w in reversed(waiting):

@@ -8,6 +8,7 @@ from typing import Literal
 import sympy as sp
 
 from symattn.derivation.document import Formula
+from symattn.derivation.numbersteps import Item
 from symattn.indexed import all_reads, integer_symbols, name_of, subscripts_of
 from symattn.program import Program, Statement
 from symattn.readings.latex import (
@@ -21,39 +22,93 @@ from symattn.readings.latex import (
     condition_form,
     index_form,
     matrix_form,
+    scalar_form,
     softmax_form,
     softmax_steps,
 )
+from symattn.readings.typesetting.elements import element_form
+from symattn.readings.typesetting.ordering import Order
 
 SAID: Mapping[str, str] = {"tok": "the number of the word at position"}
 """What an element of a tensor is that subscripts read, before the letter of its own subscript."""
 Writer = Callable[[Style], str | None]
 Formulas = tuple[Formula, ...]
+Shape = tuple[str, str]
+Styles = tuple[Style, Style]
+STYLES: Styles = (LATEX, MARKDOWN)
 
 
 def step_formulas(
-    program: Program, group: Sequence[Statement], form: str, hidden: frozenset[str], letters: Letters
+    program: Program, group: Sequence[Statement], form: str, hidden: frozenset[str], letters: Letters, styles: Styles = STYLES
 ) -> tuple[Formulas, Formulas]:
-    """Index and matrix formulas of one step; an empty tuple for a form that was not asked for.
+    """Index and matrix formulas of one step, in both kinds of LaTeX; an empty tuple for a form that was not asked for.
 
     Statements that together are a softmax are one formula; where their helpers are ``hidden``, so are its log-sum-exp and the
     share of a sink. A step without matrix form is shown in index form.
     """
-    target, names = group[-1].name, {s.name for s in group[:-1]}
-    softmax = next((f for f in softmax_steps(program) if _gives(f, target, program, hidden) and names <= {*f.helpers}), None)
+    target = group[-1].name
+    softmax = _softmax_of(program, group, hidden)
     if softmax is not None:
-        index, matrix = (_formula(_softmax(program, softmax, kind, target, letters)) for kind in ("index", "matrix"))
+        index, matrix = (_formula(_softmax(program, softmax, kind, target, letters), styles) for kind in ("index", "matrix"))
         indices: Formulas = (index,) if index else ()
         matrices: Formulas = (matrix,) if matrix else ()
     else:
-        matrices = tuple(f for s in group if (f := _formula(_matrix(program, s, letters))) is not None)
+        matrices = tuple(f for s in group if (f := _formula(_matrix(program, s, letters), styles)) is not None)
         matrices = matrices if len(matrices) == len(group) else ()
-        indices = tuple(f for s in group if (f := _formula(_index(program, s, letters))) is not None)
+        indices = tuple(f for s in group if (f := _formula(_index(program, s, letters), styles)) is not None)
     if indices == matrices:
         matrices = ()  # a vector of heads, a scalar: there is nothing of matrices in it
     if form == "index":
         return indices, ()
     return (() if form == "matrix" and matrices else indices), matrices
+
+
+def element_formula(
+    program: Program,
+    group: Sequence[Statement],
+    item: Item,
+    origin: int,
+    hidden: frozenset[str],
+    letters: Letters,
+    styles: Styles = STYLES,
+) -> Formula | None:
+    """The right hand side of the statement of one element in symbols, its positions counted from ``origin``.
+
+    None where the page has another formula for it: a log-sum-exp without its helpers.
+    """
+    s = next(x for x in group if x.name == item.tensor)
+    softmax = _softmax_of(program, group, hidden) if s is group[-1] else None
+    if softmax is not None and softmax.name != s.name:
+        return None
+    at = {a: k + origin for a, k in zip(s.indices, item.index, strict=True)}
+    batch = batch_indices(program)
+    return _formula(lambda style: element_form(program, s, at, letters, style=style, batch=batch, softmax=softmax), styles)
+
+
+def shapes_of(program: Program, group: Sequence[Statement], hidden: frozenset[str], letters: Letters) -> tuple[Shape, ...]:
+    """The letters of the tensors that a step defines and reads, each with its shape, where ``letters`` have shapes."""
+    own, batch = {s.name for s in group}, batch_indices(program)
+    reads = [x for s in group for x in sorted(s.reads, key=Order.of(s, program).positions) if name_of(x) not in own | hidden]
+    found: dict[str, str] = {}
+    for x in (group[-1].target, *reads):
+        labels = [a for a in subscripts_of(x) if not a.free_symbols & batch]
+        sizes = [letters.extents.get(str(a), "") for a in labels]
+        if len(labels) in (1, 2) and all(sizes):
+            found.setdefault(letters.tensor(name_of(x)).tex(), r" \times ".join((*sizes, "1")[:2]))
+    return tuple(found.items())
+
+
+def extents(program: Program, letters: Letters) -> dict[str, str]:
+    """The sizes of all indices in LaTeX, a sum in brackets."""
+    first = program.statements[0]
+    tex = {a.name: scalar_form(program, first, size, letters) for a, size in program.dims.items()}
+    return {a.name: f"({tex[a.name]})" if isinstance(size, sp.Add) else tex[a.name] for a, size in program.dims.items()}
+
+
+def _softmax_of(program: Program, group: Sequence[Statement], hidden: frozenset[str]) -> Softmax | None:
+    """The softmax that the statements of a step are a part of, where that is one formula."""
+    target, names = group[-1].name, {s.name for s in group[:-1]}
+    return next((f for f in softmax_steps(program) if _gives(f, target, program, hidden) and names <= {*f.helpers}), None)
 
 
 def _gives(found: Softmax, target: str, program: Program, hidden: frozenset[str]) -> bool:
@@ -62,8 +117,8 @@ def _gives(found: Softmax, target: str, program: Program, hidden: frozenset[str]
     return target in {found.name, found.lse, *dict(found.beside)} and bool(helpers) and helpers <= hidden
 
 
-def _formula(write: Writer) -> Formula | None:
-    first, second = write(LATEX), write(MARKDOWN)
+def _formula(write: Writer, styles: Styles) -> Formula | None:
+    first, second = map(write, styles)
     return Formula(first, second) if first is not None and second is not None else None
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
 from symattn.derivation.escaping import arrow, display_width, shortened, visible
-from symattn.derivation.latex import skipped
+from symattn.derivation.latex import block_of, skipped
 from symattn.derivation.layout import cell_piece, formula_parts, line_parts
 from symattn.derivation.nodeprint import Style
 from symattn.derivation.textblocks import sections
-from symattn.derivation.textlines import WIDTH, fits, formula, heading, noted, right, wrapped
+from symattn.derivation.textlines import WIDTH, fits, formula, heading, noted, numbered, right, wrapped
 from symattn.derivation.unicodemath import unicode_math
 
 
@@ -24,7 +24,7 @@ def document(d: Derivation) -> str:
         for g in d.inputs:
             out += ["", *_grid(g, d.style)]
     for s in d.steps:
-        out += [*sections(d.sections, s.number), "", *_step(s, d.style)]
+        out += [*sections(d.sections, s.number), "", *_step(s, d.style, d.detail == "brief")]
     out += sections(d.sections)
     if d.notes:
         out += ["", *heading("Notes", "-")]
@@ -52,14 +52,16 @@ def _words(d: Derivation) -> list[str]:
     return out
 
 
-def _step(s: Step, style: Style) -> list[str]:
-    out = [*heading(f"{s.number}. {s.name}", "-"), *wrapped(s.reason)]
-    if s.formulas:
-        out.append("")
-    for f in s.formulas:
-        out += formula(formula_parts(f.latex), "    ")
-    if s.derived:
-        out += ["", *wrapped(f"How known: {s.known}.")]
+def _step(s: Step, style: Style, brief: bool = False) -> list[str]:
+    out = wrapped(s.name) if brief else [*heading(f"{s.number}. {s.name}", "-"), *wrapped(s.reason)]
+    for k, f in enumerate(s.formulas):
+        lines = formula(formula_parts(f.latex), "    ")
+        out += [*([] if k or brief else [""]), *(lines if k else numbered(lines, s.number))]
+    if s.shapes:
+        sizes = ", ".join(f"{unicode_math(letter, labels=True)}: {unicode_math(shape)}" for letter, shape in s.shapes)
+        out += ["", *wrapped(f"Shapes: {sizes}.", "  ")]
+    if s.known:
+        out += ["", *wrapped(s.how_known(), "  ")]
     if s.remark:
         out += ["", *wrapped(s.remark)]
     if s.lines:
@@ -75,9 +77,10 @@ def _step(s: Step, style: Style) -> list[str]:
 
 
 def grid_title(g: Grid, style: Style) -> str:
-    """The name of a matrix or of a row of it: ``R[5,:]``, ``S^(1)``."""
+    """The name of a matrix, of a row or of a block of it: ``R[5,:]``, ``S^(1)``, ``P[:,9…16]``."""
     letter = unicode_math(style.name(g.tensor, "", style.counted(g.leading)), labels=True)
-    return letter if g.row is None else f"{letter}[{style.counted([g.row])},:]"
+    block = block_of(g, style, "…")
+    return f"{letter}[{block}]" if block else letter
 
 
 def _grid(g: Grid, style: Style) -> list[str]:
@@ -132,11 +135,7 @@ def _listed(g: Grid, style: Style, title: str) -> list[str]:
                 out.append("  ⋮")
             if cell.masked:
                 continue
-            at = [
-                g.row if g.row is not None else _position(r, g.skipped_rows, g.shape[-2:-1] or (1,)),
-                _position(c, g.skipped_columns, g.shape[-1:] or (1,)),
-            ]
-            index = style.counted(at[2 - min(2, len(g.shape)) :])
+            index = style.counted([g.place(r, 0), g.place(c, 1)][2 - min(2, len(g.shape)) :])
             piece = cell_piece(cell, style, False)
             sign = "=" if cell.exact else "≈"
             lead = f"  {letter}[{index}] {sign} " if index else f"  {letter} {sign} "
@@ -144,7 +143,3 @@ def _listed(g: Grid, style: Style, title: str) -> list[str]:
             chunks = [piece.text[k : k + room] for k in range(0, len(piece.text), room)]
             out += [lead + chunks[0], *(" " * len(lead) + x for x in chunks[1:])]
     return out
-
-
-def _position(k: int, skipped: int | None, shape: tuple[int, ...]) -> int:
-    return shape[0] - 1 if skipped is not None and k >= skipped else k

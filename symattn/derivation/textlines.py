@@ -79,6 +79,18 @@ def noted(lines: list[str], note: str, beside: bool, width: int = WIDTH) -> list
     return [f"    {note}:", *lines]
 
 
+def numbered(lines: list[str], number: int, width: int = WIDTH) -> list[str]:
+    """A formula with the number of its step at the right margin: on its last line, or below where that has no room.
+
+    >>> numbered(["    P = softmax(S)"], 7, 24)
+    ['    P = softmax(S)   (7)']
+    """
+    said = f"({number})"
+    *most, last = lines
+    room = width - display_width(last) - len(said)
+    return [*most, last + " " * room + said] if room >= 2 else [*lines, " " * (width - len(said)) + said]
+
+
 def right(text: str, width: int) -> str:
     """A text at the right of a column."""
     return " " * (width - display_width(text)) + text

@@ -158,6 +158,9 @@ class _Reader:
         if name == "sqrt":
             body = self.argument()
             return "√" + (body if is_simple(body) else f"({body})")
+        if name == "underset":  # a shape, which text says on a line of its own
+            self.argument()
+            return self.argument()
         if name in ACCENTS:
             return self.argument() + ACCENTS[name]
         if name in UPRIGHT:

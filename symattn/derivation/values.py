@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import groupby
 from itertools import product as cartesian
 from math import prod
 from typing import Any
@@ -19,6 +20,7 @@ from symattn.derivation.enclose import BITS, bounds
 from symattn.derivation.examples import Array
 from symattn.derivation.nodeprint import Style, text
 from symattn.derivation.numbersteps import Apply, Item, Node, Num, Power, Product, Quotient, Rounded, Sum, children, tree
+from symattn.derivation.page import Page
 from symattn.derivation.remarks import identity_factor
 from symattn.derivation.work import Worksheet
 from symattn.errors import LimitError, UndecidedError
@@ -34,6 +36,9 @@ VOCABULARY = "vocabulary"
 """The key of the words at the rows of the embedding table."""
 LONG_VALUE, LONG_CELL = 16, 5
 GUARD = 2
+STEPS = Page()
+ROWS, ROOM = 40, 60
+"""Rows below each other, and characters side by side, of a block of a large matrix that is shown whole."""
 
 
 class Numbers:
@@ -49,8 +54,9 @@ class Numbers:
         follow: int | None,
         words: Mapping[str, tuple[str, ...]],
         inline: frozenset[str],
+        page: Page = STEPS,
     ) -> None:
-        self.program, self.arrays, self.sizes = program, arrays, sizes
+        self.program, self.arrays, self.sizes, self.page = program, arrays, sizes, page
         self.style, self.digits, self.follow, self.words = style, digits, follow, words
         self.sheet = Worksheet(program, arrays, sizes, inline, style.decimals, style.origin)
         self._balls: dict[int, dict[str, Any]] = {}
@@ -73,7 +79,7 @@ class Numbers:
         return not s.over and isinstance(s.expr, sp.Indexed)
 
     def lines(self, s: Statement, helper: bool = False) -> list[Line]:
-        """The work of the followed row, or of the first row of a tensor that no query labels.
+        """The work of the followed row, of every row, or of the first row of a tensor that no query labels.
 
         Of a ``helper``, which is written out where it is read, only the elements that are too long for that.
         """
@@ -84,13 +90,21 @@ class Numbers:
             index = tuple({**fixed, **dict(zip(free, values, strict=True))}[a] for a in s.indices)
             if self.sheet.defined(s.name, index) and (not helper or self.sheet.named(s.name, index)):
                 found.append(index)
-        lines = [self.line(s, index) for index in found[:LARGEST]]
-        if len(found) > LARGEST:
-            lines[-1] = replace(lines[-1], row=len(found))
+        rows = groupby(found, lambda index: index[:-1] if self.page.every else ())
+        return [line for _, row in rows for line in self.row(s, list(row))]
+
+    def row(self, s: Statement, found: Sequence[tuple[int, ...]]) -> list[Line]:
+        """The work of the elements of a row, as many as the page shows."""
+        shown = found if self.page.full else found[:LARGEST]
+        lines = [self.line(s, index) for index in shown]
+        if len(shown) < len(found):
+            lines[-1] = replace(lines[-1], row=len(found), shown=len(shown))
         return lines
 
     def fixed(self, s: Statement) -> dict[sp.Symbol, int]:
-        """The indices that stay fixed while a row is followed."""
+        """The indices that stay fixed while a row, or every row, is followed."""
+        if self.page.every:
+            return {a: 0 for a in s.indices[:-2] if a != self.query}
         if self.query in s.indices:
             before = s.indices[: s.indices.index(self.query)]
             return {**dict.fromkeys(before, 0), self.query: self.follow or 0}
@@ -240,23 +254,47 @@ class Numbers:
             return tuple(self._grids(s.name, shape, {s.indices.index(self.query): self.follow}))
         rows = []
         for g in whole:
-            one = self._grid(s.name, g.leading, shape[-2:], rows=[self.follow])
-            rows.append(replace(one, row=self.follow, skipped_rows=None, shape=shape[-2:]))
+            if g.block is None or g.block[0] == 0:
+                columns = list(range(g.block[2], g.block[3] + 1)) if g.block is not None else None
+                one = self._grid(s.name, g.leading, shape[-2:], [self.follow], columns)
+                block = (self.follow, self.follow, *g.block[2:]) if g.block is not None else None
+                rows.append(replace(one, row=self.follow, skipped_rows=None, shape=shape[-2:], block=block))
         return (*rows, *whole) if shape[-2] > 1 else tuple(rows)
 
     def _grids(self, name: str, shape: tuple[int, ...], fixed: Mapping[int, int] | None = None) -> Iterator[Grid]:
         leading = shape[:-2] if len(shape) > 2 else ()
         places = [range(n) if k not in (fixed or {}) else [(fixed or {})[k]] for k, n in enumerate(leading)]
         for k, at in enumerate(cartesian(*places)):
-            if k < HEADS:
-                yield self._grid(name, at, shape[len(leading) :])
+            if k < HEADS or self.page.values:
+                yield from self._blocks(name, at, shape[len(leading) :])
 
-    def _grid(self, name: str, leading: tuple[int, ...], shape: tuple[int, ...], rows: list[int] | None = None) -> Grid:
+    def _blocks(self, name: str, leading: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[Grid]:
+        """A matrix with some rows and columns left out, or the whole of it, in blocks that a page has room for."""
         height, width = (1, *shape)[-2:] if shape else (1, 1)
-        columns, skipped_columns = _kept(width)
-        skipped_rows = None
+        if not self.page.values or (height <= ROWS and width <= LARGEST):
+            yield self._grid(name, leading, shape)
+            return
+        across = max(1, min(LARGEST, ROOM // (self.digits + 5)))
+        for top in range(0, height, ROWS):
+            for first in range(0, width, across):
+                rows, columns = range(top, min(top + ROWS, height)), range(first, min(first + across, width))
+                block = (rows[0], rows[-1], columns[0], columns[-1])
+                yield replace(self._grid(name, leading, shape, list(rows), list(columns)), block=block)
+
+    def _grid(
+        self,
+        name: str,
+        leading: tuple[int, ...],
+        shape: tuple[int, ...],
+        rows: list[int] | None = None,
+        columns: list[int] | None = None,
+    ) -> Grid:
+        height, width = (1, *shape)[-2:] if shape else (1, 1)
+        skipped_rows = skipped_columns = None
+        if columns is None:
+            columns, skipped_columns = self._kept(width)
         if rows is None:
-            rows, skipped_rows = _kept(height)
+            rows, skipped_rows = self._kept(height)
         cells = tuple(tuple(self.cell(name, (*leading, *((r, c)[2 - len(shape) :]))) for c in columns) for r in rows)
         words = self.axis_words(name)[len(leading) :]
         row_words, column_words = words if len(words) == 2 else [(), *words] if words else [(), ()]
@@ -275,6 +313,12 @@ class Numbers:
             tuple(column_words[c] for c in columns) if column_words else (),
             rows.index(followed) if followed in rows and len(rows) > 1 else None,
         )
+
+    def _kept(self, length: int) -> tuple[list[int], int | None]:
+        """The positions that are shown, and after which of them some are left out."""
+        if length <= LARGEST or self.page.values:
+            return list(range(length)), None
+        return [*range(LARGEST - 2), length - 1], LARGEST - 2
 
     def axis_words(self, name: str) -> list[tuple[str, ...]]:
         """The words along each axis of a tensor; nothing for an axis without words."""
@@ -317,13 +361,6 @@ def decided(enclosure: Callable[[int], tuple[Fraction, Fraction]], digits: int, 
     if {fixed(x, digits).lstrip("-") for x in (last[0] - last[1], last[0] + last[1])} == {zero}:
         return zero  # not told apart from 0, and 0 in every place that is printed
     raise UndecidedError(f"{what}: {digits} decimals are not decided at {BITS[-1]} bits")
-
-
-def _kept(length: int) -> tuple[list[int], int | None]:
-    """The positions that are shown, and after which of them some are left out."""
-    if length <= LARGEST:
-        return list(range(length)), None
-    return [*range(LARGEST - 2), length - 1], LARGEST - 2
 
 
 def _has_item(node: Node) -> bool:

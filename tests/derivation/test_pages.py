@@ -184,7 +184,7 @@ def test_the_numbers_of_words_are_introduced_where_they_are_first_read() -> None
     d = derive(example="two-words", gradient=True)
     said = r" \quad\text{where } t_p \text{ is the number of the word at position } p"
     assert d["X"].index[0].latex == r"X_{pa} = \mathcal{E}_{t_p,a}" + said
-    assert "X[p,a] = ℰ[t[p],a]   where t[p] is the number of the word at position p\n" in d.to_text()
+    assert "X[p,a] = ℰ[t[p],a]   where t[p] is the number of the word at position p " in d.to_text()
     assert [said[30:60] in f.latex for s in d.steps for f in s.formulas].count(True) == 1
     assert "t is the list of the words' numbers (rows of the embedding table)." in d.notes[0]
     batched = [f.latex for s in derive(Definition(start="x")).steps for f in s.formulas]

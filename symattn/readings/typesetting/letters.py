@@ -7,7 +7,7 @@ A name that the table does not hold is taken apart by rule: ``dS`` is a gradient
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from symattn.errors import UnknownNameError, nearest
@@ -83,26 +83,27 @@ def script(sign: str, tex: str) -> str:
 class Letter:
     r"""A letter with what stands around it: ``dW_Q`` has prefix ``d``, base ``W`` and sub ``Q``.
 
-    With a ``shape``, LaTeX of the sizes of its rows and columns, it stands over that wherever it is a whole matrix.
-
     >>> Letter("W", "Q", "d").tex(), Letter("W", "Q").tex(indices="ac"), Letter("S").tex(batch="h", indices="ij")
     ('dW_Q', '(W_Q)_{ac}', 'S^{(h)}_{ij}')
-    >>> print(Letter("K", shape=("m", "d_k")).tex(raised=r"\top"), Letter("K", shape=("m", "d_k")).tex(indices="jc"))
-    \underset{d_k \times m}{K^{\top}} K_{jc}
     """
 
     base: str
     sub: str = ""
     prefix: str = ""
-    shape: tuple[str, ...] = ()
 
     @property
     def gradient(self) -> bool:
         """Whether a prefix stands before the base; such a name is set apart from its neighbours by a thin space."""
         return bool(self.prefix)
 
-    def tex(self, batch: str = "", indices: str = "", raised: str = "") -> str:
-        """The letter with batch indices in a superscript, ``raised`` (a transpose) behind them, and indices as subscripts."""
+    def tex(self, batch: str = "", indices: str = "", raised: str = "", shape: Sequence[str] = ()) -> str:
+        r"""The letter with batch indices in a superscript, ``raised`` (a transpose) behind them, and indices as subscripts.
+
+        ``shape``, LaTeX of the sizes of rows and columns, stands under a whole matrix.
+
+        >>> Letter("K").tex(raised=r"\top", shape=("d_k", "m"))
+        '\\underset{d_k \\times m}{K^{\\top}}'
+        """
         top = (f"({batch})" if batch else "") + raised
         letter = self.prefix + self.base
         if top and letter.endswith("'"):  # a prime is a superscript already
@@ -112,10 +113,8 @@ class Letter:
         else:
             whole = letter + script("_", self.sub) + script("^", top)
             whole = f"({whole}){script('_', indices)}" if indices else whole
-        if not self.shape or indices:
-            return whole
-        sizes = r" \times ".join(self.shape[::-1] if raised else self.shape)
-        return rf"\underset{{{sizes}}}{{{whole}}}"
+        sizes = r" \times ".join(shape)
+        return rf"\underset{{{sizes}}}{{{whole}}}" if shape else whole
 
 
 GREEK = frozenset(
@@ -316,8 +315,8 @@ class Letters:
         Name -> LaTeX, with at most one subscript (``W_Q``); what they do not hold is read off the name by rule.
     known
         Names of tensors: ``d`` before one of them is its gradient.
-    shapes
-        Name -> LaTeX of the sizes that stand under a tensor where it is a whole matrix.
+    extents
+        Index -> LaTeX of its size: matrices have their shapes under them. Empty for matrices without.
 
     >>> letters = Letters()
     >>> letters.tensor("dS").tex(indices="ij"), letters.tensor("WQ_t").tex(), letters.tensor("P0").tex(), letters.symbol("d")
@@ -327,7 +326,7 @@ class Letters:
     tensors: Mapping[str, str] = field(default_factory=lambda: dict(TENSORS))
     symbols: Mapping[str, str] = field(default_factory=lambda: dict(SYMBOLS))
     known: frozenset[str] = frozenset()
-    shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extents: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, letters: Letters | Mapping[str, str] | None, known: Iterable[str] = (), indices: Iterable[str] = ()) -> Letters:
@@ -359,17 +358,13 @@ class Letters:
 
     def tensor(self, name: str) -> Letter:
         """The letter of a tensor or a scalar parameter."""
-        letter = self._tensor(name)
-        return replace(letter, shape=self.shapes[name]) if name in self.shapes else letter
-
-    def _tensor(self, name: str) -> Letter:
         if name in self.tensors:
             return _split(self.tensors[name])
         if self._is_tangent(name):
-            inner = self._tensor(name[:-2])
+            inner = self.tensor(name[:-2])
             return replace(inner, base=rf"\dot{{{inner.base}}}")
         if self._is_gradient(name):
-            inner = self._tensor(name[1:])
+            inner = self.tensor(name[1:])
             return replace(inner, prefix="d" + inner.prefix)
         return self._by_rule(name)
 
@@ -399,7 +394,7 @@ class Letters:
         match = match or re.fullmatch(r"([A-Za-z])([A-Za-z])", bare)
         if match:
             whole = match[1] in self.tensors or self._is_gradient(match[1])
-            outer = self._tensor(match[1]) if whole else self._by_rule(match[1])
+            outer = self.tensor(match[1]) if whole else self._by_rule(match[1])
             sub = self._subscript(match[2])
             return Letter(outer.base + prime, f"{outer.sub},{sub}" if outer.sub else sub, outer.prefix)
         return Letter(upright(bare) + prime)
@@ -408,7 +403,7 @@ class Letters:
         if re.fullmatch(r"\d+|[A-Za-z]", word):
             return word
         named = word in self.known or word in self.tensors or re.fullmatch(r"[A-Za-z]\d+", word)
-        return self._tensor(word).tex() if named else upright(word)
+        return self.tensor(word).tex() if named else upright(word)
 
 
 def upright(word: str) -> str:

@@ -112,6 +112,7 @@ def matrix_form(program: Program, s: Statement, printer: Printer, *, constants: 
 
 def left_hand_side(s: Statement, printer: Printer) -> str:
     """The target of a statement as a matrix, with its batch indices above."""
-    if all(a in printer.batch | printer.hidden for a in s.indices):
+    labels = [a for a in s.indices if a not in printer.batch | printer.hidden]
+    if not labels:
         return printer.tex(s.target)
-    return printer.letters.tensor(s.name).tex(printer.subscripts(s.target)[0])
+    return printer.letters.tensor(s.name).tex(printer.subscripts(s.target)[0], shape=printer.shape(labels))

@@ -157,11 +157,16 @@ class Reduction:
             raise NoMatrixForm
         above, _ = self.printer.subscripts(x)
         letter = self.printer.letters.tensor(str(x.base.label))
+        shape = self.printer.shape(found)
         plain = Form(
-            letter.tex(above), found, ATOM, lambda env: env.read(x, found), (letter.gradient, letter.gradient and not above)
+            letter.tex(above, shape=shape),
+            found,
+            ATOM,
+            lambda env: env.read(x, found),
+            (letter.gradient, letter.gradient and not above),
         )
         turned = Form(
-            letter.tex(above, raised=self.printer.style.transpose),
+            letter.tex(above, raised=self.printer.style.transpose, shape=shape[::-1]),
             found[::-1],
             ATOM,
             lambda env: env.read(x, found[::-1]),

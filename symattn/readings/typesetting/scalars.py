@@ -114,6 +114,11 @@ class Printer:
             lifted, below = [], lifted
         return ",".join(self.tex(s) for s in lifted), self.juxtapose(below)
 
+    def shape(self, labels: Sequence[sp.Symbol]) -> tuple[str, ...]:
+        """What stands under a matrix or a column with these axes; nothing where the letters have no shapes."""
+        found = tuple(self.letters.extents[a.name] for a in labels if a.name in self.letters.extents)
+        return (*found, "1")[:2] if found else ()
+
     def juxtapose(self, subscripts: list[sp.Expr]) -> str:
         """Subscripts side by side where each is one letter, with commas otherwise."""
         pieces = [self.tex(s) for s in subscripts]
