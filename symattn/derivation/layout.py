@@ -220,6 +220,20 @@ def split_relation(latex: str) -> tuple[str, str, str]:
     return "", "", latex
 
 
+def split_relation(latex: str) -> tuple[str, str, str]:
+    r"""A formula at its first relation outside of brackets: what stands before it, the relation, what follows.
+
+    >>> split_relation(r"dS = P \circ (dP - D)"), split_relation(r"\le 2"), split_relation("x")
+    (('dS', '=', 'P \\circ (dP - D)'), ('', '\\le', '2'), ('', '', 'x'))
+    """
+    padded = f" {latex}"
+    depths = _depths(padded)
+    for m in _RELATION.finditer(padded):
+        if depths[m.start()] == 0:
+            return padded[: m.start()].strip(), m[1], padded[m.end() :]
+    return "", "", latex
+
+
 def _split_sums(latex: str) -> list[str]:
     depths, found, start = _depths(latex), [], 0
     for m in re.finditer(r" [+-] ", latex):

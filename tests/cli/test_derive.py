@@ -61,7 +61,7 @@ def test_every_variant(name: str) -> None:
     assert result.exit_code == 0 and result.stdout.startswith(name + "\n") and "Context vectors" in result.stdout
 
 
-@pytest.mark.parametrize("form", ["text", "latex", "markdown", "html", "json"])
+@pytest.mark.parametrize("form", ["text", "latex", "markdown", "myst", "html", "json"])
 def test_formats_and_output_file(form: str, tmp_path: Path) -> None:
     printed = run("--example", "translation", "--format", form)
     file = tmp_path / "out"
@@ -73,6 +73,7 @@ def test_formats_and_output_file(form: str, tmp_path: Path) -> None:
         "text": "translation\n",
         "latex": r"\documentclass",
         "markdown": "# translation",
+        "myst": "# translation",
         "html": "<!DOCTYPE html>",
         "json": "{",
     }
@@ -119,7 +120,7 @@ def test_list() -> None:
         (["--example", "the-cat"], 2, "Did you mean 'the-cat-sat'"),
         (["--example", "none.toml"], 4, "none.toml: cannot be read"),
         (["--form", "indices"], 2, "--form is one of index, matrix, both, got 'indices'"),
-        (["--format", "pdf"], 2, "--format is one of text, latex, markdown, html, json"),
+        (["--format", "pdf"], 2, "--format is one of text, latex, markdown, myst"),
         (["--digits", "0"], 2, "digits is from 1 to 200, got 0"),
         (["--digits", "x"], 2, "--digits"),
         (["--causal", "left"], 2, "top-left"),
