@@ -288,12 +288,6 @@ class Derivation:
 
         return document(self)
 
-    def to_myst(self) -> str:
-        """MyST, for Sphinx: formulas with labels, references by ``{eq}``, boxes as admonitions."""
-        from symattn.derivation.myst import document
-
-        return document(self)
-
     def to_html(self) -> str:
         """One HTML file with MathML; it loads nothing from anywhere."""
         from symattn.derivation.html import document

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from symattn.derivation.document import Derivation
 from symattn.derivation.escaping import visible
-from symattn.derivation.latex import body
+from symattn.derivation.latex import LABEL, body
 from symattn.derivation.paper import WIDTH_OF_CHARACTER, paper
 from symattn.errors import InputValueError
 
@@ -26,7 +26,7 @@ BEGIN = r"""\begingroup
 \allowdisplaybreaks
 \sloppy"""
 END = r"\par\endgroup"
-_LABELS = re.compile(r"\\(label|ref|eqref|pageref)\{")
+_LABELS = re.compile(rf"\\(label|ref|eqref|pageref)\{{{LABEL}")
 
 
 def fragment(d: Derivation, page: str = "a4", prefix: str | None = None) -> str:
@@ -38,7 +38,8 @@ def fragment(d: Derivation, page: str = "a4", prefix: str | None = None) -> str:
         When the prefix has other signs than letters, digits, ``-``, ``.`` and ``:``.
     """
     width = paper(page).characters
-    text = "\n".join([BEGIN, *body(d, width), END])
+    labelled = frozenset(s.number for s in d.steps if s.formulas)
+    text = "\n".join([BEGIN, *body(d, width, labelled), END])
     own = prefix if prefix is not None else prefix_of(d.title, text)
     if not re.fullmatch(r"[A-Za-z0-9.:-]+", own):
         raise InputValueError(f"a prefix of labels is made of letters, digits, '-', '.' and ':', got {own!r}")

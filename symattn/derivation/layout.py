@@ -75,7 +75,8 @@ def line_parts(line: Line, style: Style) -> tuple[Part, ...]:
     """The parts of the work of one element: element = numbers put in = exact value ≈ decimals put in ≈ decimal."""
     parts = [Part("", _node(line.item, style))]
     if line.formula is not None:
-        parts += formula_parts(f"x = {line.formula.latex}", style.width - MARGIN)[1:]
+        symbols = line.formula.markdown if style.typesetting == MARKDOWN else line.formula.latex
+        parts += formula_parts(f"x = {symbols}", style.width - MARGIN)[1:]
     if line.work is not None:
         parts.append(Part("=", _node(line.work, style)))
     value = line.cell.value
@@ -204,20 +205,6 @@ def _split_relations(latex: str) -> list[tuple[str, str]]:
             found.append((sign, latex[start : m.start()]))
             start, sign = m.end(), _SIGN_OF[m[1]]
     return [*found, (sign, latex[start:])]
-
-
-def split_relation(latex: str) -> tuple[str, str, str]:
-    r"""A formula at its first relation outside of brackets: what stands before it, the relation, what follows.
-
-    >>> split_relation(r"dS = P \circ (dP - D)"), split_relation(r"\le 2"), split_relation("x")
-    (('dS', '=', 'P \\circ (dP - D)'), ('', '\\le', '2'), ('', '', 'x'))
-    """
-    padded = f" {latex}"
-    depths = _depths(padded)
-    for m in _RELATION.finditer(padded):
-        if depths[m.start()] == 0:
-            return padded[: m.start()].strip(), m[1], padded[m.end() :]
-    return "", "", latex
 
 
 def split_relation(latex: str) -> tuple[str, str, str]:

@@ -48,7 +48,7 @@ class Markup:
     def display(self, latex: str, number: int | None = None) -> list[str]:
         """A formula of its own, with the number of its step where it has one.
 
-        GitHub lets Markdown into it: a subscript behind a bracket would begin emphasis, and a blank behind its sign prevents that.
+        GitHub lets Markdown into it: a subscript behind a bracket would begin emphasis; a blank behind its sign prevents that.
         """
         tag = rf" \tag{{{number}}}" if number is not None else ""
         return ["$$", re.sub(r"(?<![A-Za-z0-9])_(?=\S)", "_ ", latex) + tag, "$$", ""]
@@ -74,7 +74,7 @@ class Markup:
     @property
     def brief(self) -> bool:
         """Whether steps are lines and have no headings."""
-        return bool(getattr(self.d, "detail", "") == "brief")
+        return self.d.detail == "brief"
 
     def document(self) -> str:
         """The whole page."""
