@@ -71,8 +71,8 @@ def diagnose(
         return ()
     small = [o for o in cases if o.work <= LARGE]
     kept = small if any(o.failing for o in small) else list(cases)
-    budgets = (EVALUATIONS, DERIVED) if choice == "bounded" else (np.inf, np.inf)
-    search = Search(kept, list(faults.values()), *budgets, effort)
+    pairs, derived = (EVALUATIONS, DERIVED) if choice == "bounded" else (np.inf, np.inf)
+    search = Search(kept, list(faults.values()), budget=pairs, derived=derived, effort=effort)
     explanations = ranked(search.run(), faults)
     found = list(_findings(explanations, kept)) if explanations else [_pattern(kept, again, shrinking)]
     stopped = _stopped(search)
