@@ -6,4 +6,4 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["README.md", "docs/*.md", "docs/*/*.md"]
 ).pytest()
-collect_ignore_glob = ["docs/conf.py", "docs/_sphinx/*", "docs/_build/*"]
+collect_ignore_glob = ["docs/conf.py", "docs/gallery.py", "docs/_sphinx/*", "docs/_build/*"]

@@ -31,6 +31,7 @@ html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"symattn {version}"
 html_static_path = ["_static"]
+html_extra_path = [str(p) for p in [HERE.parent / "build" / "site"] if p.exists()]  # python docs/gallery.py
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from symattn.derivation.html import math
+from symattn.derivation.mathml import math
 
 if TYPE_CHECKING:
     from docutils.nodes import Element

@@ -11,7 +11,7 @@ from tests.docs import transcript
 
 DOCS = transcript.ROOT / "docs"
 PAGES = sorted(p for folder in ("tutorials", "howto") for p in (DOCS / folder).glob("*.md") if p.stem != "index")
-SLOW = {"kernel"}
+SLOW = {"kernel", "which-convention"}
 """Pages that take more than some seconds."""
 
 
