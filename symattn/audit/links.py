@@ -216,7 +216,8 @@ class Run(Judge):
             self.out.holds.append((side.start, side.end))
             return value
         if unequal_shapes(known, value):
-            reason = f"{size(value.printed)} numbers, and what is before it has {size(known.printed)}"
+            n = size(value.printed)
+            reason = f"{n} number{'s' if n != 1 else ''}, and what is before it has {size(known.printed)}"
             self.out.open.append((side.start, side.end, reason))
             return value
         if allowed(self.page, node, self.places, known, value):

@@ -175,7 +175,8 @@ def _in_order(out: Origins, rest: Sequence[Literal], result: Result) -> None:
 
 def _single(out: Origins, literal: Literal, page: Page, recent: Sequence[Result]) -> None:
     """One number with enough digits that it is no chance that it was printed before as a result."""
-    if not literal.is_decimal or literal.node.percent or literal.printed().digits < page.fewest_digits:
+    telling = literal.printed().digits - (len(literal.node.text) - len(literal.node.text.rstrip("0")))  # `1.0000` tells little
+    if not literal.is_decimal or literal.node.percent or telling < page.fewest_digits:
         return
     if any(literal.text in texts for texts in page.inputs):
         return

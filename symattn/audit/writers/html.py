@@ -12,12 +12,15 @@ from importlib import resources
 
 from symattn.audit.exactness import decimal
 from symattn.audit.findings import Audit, Finding
+from symattn.audit.language_nodes import numbers
 from symattn.audit.reading import ReadArticle
 from symattn.audit.statements import Chain
 from symattn.audit.writers import mathml, words
 from symattn.htmlpage import html_page
 
 _BADGES = {0: ("right", "nothing wrong"), 1: ("wrong", "something is wrong"), 3: ("open", "not decided")}
+
+_HEADS = ("place", "of", "printed", "right", "exact", "off by (units)", "verdict")
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -82,7 +85,8 @@ def _equations(found: ReadArticle) -> str:
 
 def _equation(found: ReadArticle, c: Chain, marks: mathml.Marks) -> str:
     line = found.article.line(c.start)
-    inside = [m.finding for m in found.marks if c.start <= m.start < c.end]
+    own = {n.start for s in c.sides if s.node is not None for n in numbers(s.node)} | {s.start for s in c.sides}
+    inside = [m.finding for m in found.marks if m.start in own]
     state = _worst(inside)
     sides = " ".join(f"<span class=side>{m}</span>" for m in mathml.chain(c, marks, found.article.source))
     return f"<div class='equation {state}'><span class=line>{line}</span><div class=math>{sides}</div></div>"
@@ -121,7 +125,7 @@ def _wrong_table(audit: Audit, digits: int) -> str:
     if not rows:
         return ""
     body = "".join(_row(audit, f, digits) for f in rows)
-    heads = "".join(f"<th>{h}</th>" for h in ("place", "of", "printed", "right", "exact", "off by (units)", "verdict"))
+    heads = "".join(f"<th>{h}</th>" for h in _HEADS)
     table = f"<table class=numbers><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
     return f"<section><h2>Numbers that are not right</h2>{table}</section>"
 
@@ -132,7 +136,11 @@ def _row(audit: Audit, f: Finding, digits: int) -> str:
     said = f.label + (f", carried from {words.name_of(audit, f.carried)}" if f.carried else "")
     said += f"; {f.note}" if f.note else ""
     cells = (place, f.claim, f.verdict.printed, words.right_digits(f.verdict), words.short(f.verdict.exact, digits), error, said)
-    return f"<tr class='{words.kind(f)}'>" + "".join(f"<td>{_text(c)}</td>" for c in cells) + "</tr>"
+    return (
+        f"<tr class='{words.kind(f)}'>"
+        + "".join(f"<td data-of='{h}'>{_text(c)}</td>" for h, c in zip(_HEADS, cells, strict=True))
+        + "</tr>"
+    )
 
 
 def _unread(audit: Audit) -> str:

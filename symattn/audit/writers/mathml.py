@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from symattn.audit.alignment import plain
 from symattn.audit.language_nodes import Apply, Array, Gap, Name, Node, Number
 from symattn.audit.outcome import Mark
 from symattn.audit.statements import Chain, Side
@@ -126,7 +127,7 @@ def _apply(n: Apply, marks: Marks) -> str:
     if n.op == "juxtaposed":
         return f"<mrow>{parts[0]}<mspace width='0.17em'/>{parts[1]}</mrow>"
     if n.op == "divide":
-        return f"<mfrac>{''.join(f'<mrow>{p}</mrow>' for p in parts)}</mfrac>"
+        return f"<mfrac>{''.join(f'<mrow>{node(plain(a), marks)}</mrow>' for a in n.args)}</mfrac>"
     if n.op == "power":
         return (
             f"<msup>{_grouped(n.args[0], parts[0])}<mrow>{parts[1]}</mrow></msup>"
