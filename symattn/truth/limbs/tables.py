@@ -5,10 +5,13 @@ For an integer ``x >= 0`` in units of ``u``, written in digits ``x = sum of g_t 
 hold it less 1, whose leading limbs are 0, which shortens the products. No series and no range reduction.
 
 *Error of an entry.* A table of ``2^w`` entries is the product of two tables of about ``2^(w/2)`` entries that are rounded from
-balls (each within 1 unit, the factors are at most 1 in absolute value), so an entry is within ``2 + product_error`` units.
+balls (each within 1 unit, the factors are at most 1 in absolute value), made with one limb more: an entry is then within
+``2 + product_error`` units of that limb, less than ``2^-20`` units of the last one that is kept (``L <= 40``). That limb, at most
+half a unit, is left out, which rounds to nearest. So entries are correctly rounded but for near ties, and one that is off by
+a unit is seen.
 
 *Error of the exponential.* ``(1 + a)(1 + b) - 1 = a + b + a b`` with both factors in (0, 1] adds the errors of ``a`` and ``b``
-and one product's; so with ``g`` digits ``exp(-c u x)/2`` is within ``g (2 + product_error) + g product_error`` units: see
+and one product's; so with ``g`` digits ``exp(-c u x)/2`` is within ``g ENTRY_ERROR + g product_error`` units: see
 :func:`exponential_error`. Cutting ``x`` below the lowest digit and above ``cap`` adds less than one unit each.
 """
 
@@ -28,6 +31,8 @@ from symattn.truth.limbs.products import BITS, Multiplier, from_integers, produc
 
 Floats = npt.NDArray[np.float64]
 
+ENTRY_ERROR = 0.5 + 2.0**-20
+"""How far an entry of a table may be off, in units."""
 NARROWEST = 8
 """Bits of a digit at least: all digits below one together are then hardly larger than the largest entry of its table."""
 
@@ -35,10 +40,10 @@ NARROWEST = 8
 def exponential_error(digits: int, limbs: int) -> float:
     """A bound on the error of ``exp(-c u x)/2``, in units, the cuts of ``x`` included.
 
-    >>> exponential_error(6, 8)
-    47.0
+    >>> round(exponential_error(6, 8), 3)
+    21.5
     """
-    return digits * (2 + 2 * product_error(limbs)) + 2
+    return digits * (ENTRY_ERROR + product_error(limbs)) + 2
 
 
 @dataclass(frozen=True)
@@ -86,16 +91,17 @@ def digits_for(c: flint.arb, bottom: int, top: int, limbs: int, width: int) -> t
 @lru_cache(maxsize=32)
 def _table(c: tuple[int, int, int, int], shift: int, width: int, limbs: int, first: bool) -> tuple[Floats, int]:
     """``exp(-c 2^shift v)`` for all ``v`` of ``width`` bits: half of it in the ``first`` table, less 1 in the others."""
-    bits = BITS * limbs
+    deep = limbs + 1
+    bits = BITS * deep
     high = width // 2
     low = width - high
     with precision(bits + 64 + 2 * width):
         step = (_dyadic(c[0], c[1]) + flint.arb(0, 1) * _dyadic(c[2], c[3])) * _dyadic(1, shift)
         lows = _powers(step, 1 << low)
         highs = _powers(step * (1 << low), 1 << high)
-        right = from_integers([rounded(x - 1, -bits) for x in lows], limbs)
-        left = from_integers([rounded(x / 2 if first else x - 1, -bits) for x in highs], limbs)
-    table = _outer(left, right, limbs, first)
+        right = from_integers([rounded(x - 1, -bits) for x in lows], deep)
+        left = from_integers([rounded(x / 2 if first else x - 1, -bits) for x in highs], deep)
+    table = _outer(left, right, deep, first)[:limbs]
     zeros = 0
     while zeros < limbs - 1 and not table[zeros].any():
         zeros += 1

@@ -99,27 +99,6 @@ def test_the_bound_of_a_product_is_attained(limbs):
     assert 0.6 * (products.product_error(limbs) - 1) <= error <= products.product_error(limbs)
 
 
-def test_every_entry_of_a_table_is_within_its_bound():
-    limbs = 4
-    with precision(300):
-        c = flint.arb(1) / 3
-        for shift, first in ((2, True), (-9, False), (-40, False)):
-            digit = tables.digits_for(c, shift, shift + 9, limbs, 9)[0] if first else None
-            rows, zeros = (digit.rows, digit.zeros) if first else lower(c, shift, limbs)
-            full = np.zeros((limbs, len(rows)))
-            full[zeros:] = rows.T
-            for v, got in enumerate(products.to_integers(full)):
-                e = (-c * v * flint.arb(2) ** shift).exp()
-                exact = (e / 2 if first else e - 1) * (flint.fmpz(1) << 24 * limbs)
-                assert float(abs(exact - got).upper()) <= 2 + products.product_error(limbs)
-
-
-def lower(c, shift, limbs):
-    """The second of two tables: its digits start at ``shift``."""
-    second = tables.digits_for(c, shift, shift + 18, limbs, 9)[1]
-    return second.rows, second.zeros
-
-
 def test_the_radius_is_what_the_errors_add_up_to():
     """One row, equal scores: the error of the output is that of its sum and of the row's quotient, neither more nor less."""
     keys, limbs = 8, 8
