@@ -107,11 +107,20 @@ def _words(d: Derivation) -> list[str]:
 
 
 def _step(s: Step, d: Derivation, blocks: Blocks, live: bool) -> list[str]:
-    anchor = f"step-{s.number}"
-    out = [f'<section id="{anchor}">', f'<h2><a href="#{anchor}">{s.number}.</a> {html_text(s.name)}</h2>']
-    out.append(f"<p>{blocks.words(s.reason)}</p>")
-    out += [f'<div class="f">{pieces(formula_parts(f.latex))}</div>' for f in s.formulas]
-    out += [f'<p class="say">How known: {html_text(s.known)}.</p>'] if s.derived else []
+    anchor, name = f"step-{s.number}", html_text(s.name)
+    brief = d.detail == "brief"
+    out = [
+        f'<section id="{anchor}">',
+        f"<p><b>{name}</b></p>" if brief else f'<h2><a href="#{anchor}">{s.number}.</a> {name}</h2>',
+    ]
+    out += [f"<p>{blocks.words(s.reason)}</p>"] if s.reason else []
+    for k, f in enumerate(s.formulas):
+        tag = "" if k else f'<span class="tag">({s.number})</span>'
+        out.append(f'<div class="f">{tag}{pieces(formula_parts(f.latex))}</div>')
+    if s.shapes and not any(r"\underset" in f.latex for f in s.formulas):
+        said = ", ".join(f"{math(letter)}: {math(shape)}" for letter, shape in s.shapes)
+        out.append(f'<p class="say">Shapes: {said}.</p>')
+    out += [f'<p class="say">{s.how_known(blocks.reference, html_text)}</p>'] if s.known else []
     out += [f"<p>{blocks.words(s.remark)}</p>"] if s.remark else []
     for x in s.lines:
         head, *rest = line_parts(x, d.style)

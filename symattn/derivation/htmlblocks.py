@@ -1,7 +1,7 @@
 """Sections of a page as HTML: prose, displays, tables, pseudo-code, pictures and boxes.
 
 Whatever may be wider than a telephone stands in a box of its own that scrolls. Words are escaped; where they name a step of the
-page ("step 3"), they lead there.
+page ("step 3", "(3)"), they lead there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from symattn.derivation.mathml import in_line, math, pieces
 from symattn.derivation.svgparts import inline_svg
 
 _NAMED = re.compile(r"\b([Ss]teps?) (\d+)((?:, \d+)*(?:,? and \d+)?)")
+_NUMBER = re.compile(r"(?<![\w)\]])\((\d+)\)")
 
 
 class Blocks:
@@ -31,8 +32,11 @@ class Blocks:
 
         >>> Blocks([3]).words("by step 3 & step 9")
         'by <a href="#step-3">step 3</a> &amp; step 9'
+        >>> Blocks([3]).words("from (3), f(3) and (9)")
+        'from <a href="#step-3">(3)</a>, f(3) and (9)'
         """
-        return _NAMED.sub(self._links, html_text(text))
+        said = _NAMED.sub(self._links, html_text(text))
+        return _NUMBER.sub(lambda m: self.reference(int(m[1])), said)
 
     def _links(self, m: re.Match[str]) -> str:
         if not m[3]:
@@ -43,6 +47,10 @@ class Blocks:
         """A link to a step, or its number where the page does not have it."""
         said = said or str(number)
         return f'<a href="#step-{number}">{said}</a>' if number in self.steps else said
+
+    def reference(self, number: int) -> str:
+        """A reference to a step as its number in brackets."""
+        return self.link(number, f"({number})")
 
     def section(self, s: Section, anchor: str) -> list[str]:
         """A section with its heading."""

@@ -21,8 +21,8 @@ LONG = 40
 
 
 @lru_cache(maxsize=4096)
-def math(latex: str) -> str:
-    """A formula as inline MathML in display style.
+def math(latex: str, display: bool = True) -> str:
+    """A formula as inline MathML, in display style or as small as a line of words.
 
     >>> math("x")
     '<math displaystyle="true"><mrow><mi>x</mi></mrow></math>'
@@ -39,7 +39,7 @@ def math(latex: str) -> str:
     for script in ("msub", "msup", "msubsup", "munder"):
         for e in root.iter(script):
             _primes(e)
-    root.attrib = {"displaystyle": "true"}
+    root.attrib = {"displaystyle": "true"} if display else {}
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -63,7 +63,7 @@ def _primes(script: ElementTree.Element) -> None:
                 e[1].set("scriptlevel", "1")
 
 
-def pieces(parts: Iterable[Part]) -> str:
+def pieces(parts: Iterable[Part], display: bool = True) -> str:
     """Pieces as formulas of their own, between which a line may break; the relation stays with what follows it."""
     out = []
     for part in parts:
@@ -71,10 +71,10 @@ def pieces(parts: Iterable[Part]) -> str:
         for k, piece in enumerate(part.pieces):
             gap = r"\quad " if piece.latex.startswith(r"\text{where }") else ""
             lead = sign if not k else "{} " if piece.latex[:2] in ("+ ", "- ") else gap
-            out.append(math(lead + piece.latex))
+            out.append(math(lead + piece.latex, display))
     return " ".join(out)
 
 
 def in_line(latex: str) -> str:
     """A formula among words: one piece where it is short, else broken where paper would break it."""
-    return math(latex) if len(latex) <= LONG else pieces(formula_parts(latex))
+    return math(latex, display=False) if len(latex) <= LONG else pieces(formula_parts(latex), display=False)
