@@ -156,13 +156,7 @@ def _head(numbers: Numbers, softmax: Softmax, at: tuple[int, ...], digits: int, 
     axes = dict(zip(softmax.weights.indices, range(len(softmax.weights.indices)), strict=True))
     try:
         order = [axes[s] for s in softmax.score.indices]
-        extras = tuple(
-            tuple(
-                long_decimal(numbers, name_of(e), tuple((*at, r)[axes[s]] for s in getattr(e, "indices", ())))
-                for e in softmax.extras
-            )
-            for r in range(height)
-        )
+        extras = tuple(tuple(_extra(numbers, e, axes, (*at, r)) for e in softmax.extras) for r in range(height))
         known = tuple(
             tuple(_digits_of(scores["score"][tuple(x[k] for k in order)]) if scores["seen"][x] != 0 else None for x in row)
             for row in places
@@ -172,6 +166,21 @@ def _head(numbers: Numbers, softmax: Softmax, at: tuple[int, ...], digits: int, 
     if any(k and s is None for ks, row in zip(kept, known, strict=True) for k, s in zip(ks, row, strict=True)):
         return HeadMap(at, printed, whole)
     return HeadMap(at, printed, whole, known, extras)
+
+
+def _extra(numbers: Numbers, logit: sp.Expr, axes: Mapping[sp.Symbol, int], row: tuple[int, ...]) -> str:
+    """A logit beside the keys in a row: an element of a tensor, or a number such as the 0 of softmax-off-by-one.
+
+    Raises
+    ------
+    KeyError
+        When it is neither.
+    """
+    if logit.is_Rational:
+        return _decimal(Fraction(int(logit.p), int(logit.q)))
+    if not isinstance(logit, (sp.Indexed, sp.Symbol)):
+        raise KeyError(str(logit))
+    return long_decimal(numbers, name_of(logit), tuple(row[axes[a]] for a in getattr(logit, "indices", ())))
 
 
 def _scores(numbers: Numbers, softmax: Softmax) -> dict[str, Any] | None:

@@ -292,6 +292,12 @@ def test_a_sink_takes_part() -> None:
         assert abs(parts[0] / sum(parts) - mpmath.mpf(head.weights[0][0])) < mpmath.mpf(10) ** -18
 
 
+def test_a_constant_beside_the_keys_takes_part() -> None:
+    text = b"Q = [[1, 0], [0, 1]]\nK = [[1, 0], [0, 1]]\nV = [[1, 0], [0, 1]]\n[definition]\nnormalizer = 'off-by-one'"
+    d = derive(example=examples.parse(text, "off by one"), show_max=True)
+    assert d.maps[0].heads[0].extras == (("0",), ("0",)) and d.maps[0].live
+
+
 def test_without_a_softmax_or_numbers_there_is_no_picture() -> None:
     text = b"Q = [[1, 0]]\nK = [[1, 0]]\nV = [[1, 0]]\n[definition]\nnormalizer = 'sigmoid'"
     for d in (derive(), derive(example=examples.parse(text, "sigmoid"))):
