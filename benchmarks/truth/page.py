@@ -13,9 +13,10 @@ __all__ = ["page", "versions"]
 HEAD = """# Performance of the exact values
 
 Written by `python -m benchmarks --write` ({command}); ratios are taken side by side in one run: processor time, one BLAS thread,
-the things compared in turn in each round, medians. d = 128, float32 inputs of standard normal numbers, one head, no mask, 50
-guaranteed digits where nothing else is said. What slow rivals cost per score was measured with 128 queries and keys: it does not
-depend on their number.
+the things compared in turn in each round, medians. d = 128, float32 inputs of standard normal numbers, one head, no mask. *Of the
+scale*: every element is proved to be within 10^-50 of the largest value that its sum can have (`bits=167`). *Of each element*:
+within half a unit of its own 50th digit (`digits=50`), which takes 32 bits more. What slow rivals cost per score was measured
+with 128 queries and keys: it does not depend on their number. Two processes are timed on the clock, their start included.
 
 {versions}
 

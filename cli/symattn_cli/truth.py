@@ -8,8 +8,6 @@ import typer
 
 from symattn_cli.options import DefinitionFlags, with_definition
 
-QUESTION, WORK = "What is asked", "Where it is done"
-
 
 @with_definition
 def command(
@@ -18,44 +16,32 @@ def command(
     output: Annotated[str, typer.Option("-o", "--output", metavar="OUT.npz", help="Where NAME.mid, .rad and .status go.")],
     digits: Annotated[
         int | None,
-        typer.Option(
-            "--digits", metavar="N", min=1, help="Significant digits to guarantee; default 50.", rich_help_panel=QUESTION
-        ),
+        typer.Option("--digits", metavar="N", min=1, help="Significant digits to guarantee; default 50."),
     ] = None,
-    bits: Annotated[
-        int | None, typer.Option("--bits", metavar="N", min=2, help="One evaluation at this precision.", rich_help_panel=QUESTION)
-    ] = None,
+    bits: Annotated[int | None, typer.Option("--bits", metavar="N", min=2, help="One evaluation at this precision.")] = None,
     round_to: Annotated[
         str | None,
-        typer.Option(
-            "--round", metavar="FORMAT", help="The correctly rounded values in a float format.", rich_help_panel=QUESTION
-        ),
+        typer.Option("--round", metavar="FORMAT", help="The correctly rounded values in a float format."),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="decided", help="Rounded in the format of the inputs.", rich_help_panel=QUESTION),
+        typer.Option("--until", metavar="decided", help="Rounded in the format of the inputs."),
     ] = None,
     gradient: Annotated[bool, typer.Option("--grad", help="Gradients too; the file holds grad_out.")] = False,
     layout: Annotated[str, typer.Option("--layout", metavar="bhsd|bshd", help="Of the file's arrays.")] = "bhsd",
     tier: Annotated[
         str | None,
-        typer.Option("--tier", metavar="NAME", help="This tier only: fractions, double, limbs or balls.", rich_help_panel=WORK),
+        typer.Option("--tier", metavar="NAME", help="This tier only: fractions, double, limbs or balls."),
     ] = None,
-    assume: Annotated[
-        bool, typer.Option("--assume", help="Values may rest on the accuracy of NumPy's functions.", rich_help_panel=WORK)
-    ] = False,
+    assume: Annotated[bool, typer.Option("--assume", help="Values may rest on the accuracy of NumPy's functions.")] = False,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", metavar="N", min=1, help="Processes; default one a core, for large jobs.", rich_help_panel=WORK
-        ),
+        typer.Option("--workers", metavar="N", min=1, help="Processes; default one a core, for large jobs."),
     ] = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler instead.", rich_help_panel=WORK)
-    ] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler instead.")] = None,
     checkpoint: Annotated[
         str | None,
-        typer.Option("--checkpoint", metavar="FILE", help="What is done is kept here, and taken up again.", rich_help_panel=WORK),
+        typer.Option("--checkpoint", metavar="FILE", help="What is done is kept here, and taken up again."),
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Say which tier found what, and why others did not.")] = False,
 ) -> None:

@@ -4,44 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import sympy as sp
 
-from symattn.program import Program, Statement, integer_symbols, name_of, subscripts_of
+from symattn.program import Program, Statement, name_of
 from symattn.readings.contraction import Contraction, contraction, place, touched
-from symattn.readings.decisions import YES
 from symattn.readings.domain import Mask, solvable
 from symattn.readings.steps import Stepwise
 from symattn.truth.double.approx import Approx, Array
 from symattn.truth.double.arithmetic import add, multiply, selected
 from symattn.truth.double.functions import Library
-from symattn.truth.double.kinds import Axes, of_indices
+from symattn.truth.double.kinds import Axes
 from symattn.truth.double.layouts import axes_of, first, in_order, merged, pairing, split
+from symattn.truth.double.masks import NO_MASKS, Masks, is_zero_outside, masks_of
 from symattn.truth.double.norms import gamma, inflation
 from symattn.truth.double.sums import contracted, largest, product, summed
 from symattn.truth.double.terms import Terms
 
 __all__ = ["Statements"]
-
-
-@dataclass(frozen=True)
-class Masks:
-    """The conditions of a statement: what they keep, mask by mask, and where the errors do not let them be decided."""
-
-    masks: tuple[Mask, ...]
-    doubt: Array | None
-
-    def keep(self, axes: Axes) -> Array | None:
-        """All masks at once, as an array that broadcasts to the grid of some axes."""
-        return reduce(np.logical_and, [m.over(axes) for m in self.masks]) if self.masks else None
-
-
-NO_MASKS = Masks((), None)
 
 
 class Statements(Stepwise):
@@ -228,7 +211,7 @@ class Statements(Stepwise):
             scatter = self.scatter(s)
             if scatter is not None:
                 return self.scattered(s, *scatter)
-            masks = self.masks(s, s.conditions, s.domain)
+            masks = masks_of(self, s.conditions, s.domain)
         if not s.over or s.reduce != "sum" or masks.doubt is not None:
             return self.direct(s, s.expr, masks)
         terms = self._found("terms", s, lambda: [(t, self.contraction(s, t)) for t in sp.Add.make_args(s.expr)])
@@ -262,35 +245,6 @@ class Statements(Stepwise):
         if key not in self.memo:
             self.memo[key] = find()
         return self.memo[key]
-
-    def masks(self, s: Statement, conditions: Sequence[sp.Basic], domain: Axes) -> Masks:
-        """The conditions of a statement, on the grids of the indices that they read."""
-        pairs = [self.mask(c, tuple(a for a in domain if a in integer_symbols(c))) for c in conditions]
-        found, doubts = [p[0] for p in pairs], [p[1] for p in pairs]
-        if not any(d is not None for d in doubts):
-            return Masks(tuple(found), None)
-        maybe = [m.over(domain) | d.over(domain) if d is not None else m.over(domain) for m, d in zip(found, doubts, strict=True)]
-        open_ = [d.over(domain) for d in doubts if d is not None]
-        doubt = reduce(np.logical_and, maybe) & reduce(np.logical_or, open_)
-        return Masks(tuple(found), np.broadcast_to(doubt, self.shape(domain)) if doubt.any() else None)
-
-    def mask(self, c: sp.Basic, axes: Axes) -> tuple[Mask, Mask | None]:
-        """Where a condition holds, and where it is not decided, if anywhere; what given numbers decide is found once."""
-        if (c, axes) in self.settled_masks:
-            return self.settled_masks[c, axes]
-        shape = self.shape(axes)
-        if of_indices(c):
-            yes, doubt = np.broadcast_to(Terms(self, axes).decide(c)[0], shape), None
-        elif self.subscripts.decidable(c):
-            states = self.subscripts.states(c, axes, shape)
-            yes, doubt = states == YES, states > YES
-        else:
-            yes, no = Terms(self, axes).decide(c)
-            yes, doubt = np.broadcast_to(yes, shape), np.broadcast_to(~(yes | no), shape)
-        found = Mask(axes, yes), Mask(axes, doubt) if doubt is not None and doubt.any() else None
-        if not self.subscripts.varies(c) and (of_indices(c) or self.subscripts.decidable(c)):
-            self.settled_masks[c, axes] = found
-        return found
 
     def direct(self, s: Statement, expr: sp.Expr, masks: Masks) -> Approx:
         """On the whole grid, masked points selected away."""
@@ -331,7 +285,7 @@ class Statements(Stepwise):
         axes = tuple(b for b in s.domain if b != a)
         shape = self.shape(axes)
         conditions = [c.xreplace({a: value}) for c in s.conditions if c is not condition]
-        masks = self.masks(s, conditions, axes)
+        masks = masks_of(self, conditions, axes)
         at, bad = self.subscripts.value(value, self.subscripts.grid(axes, shape))
         at = np.broadcast_to(np.asarray(at), shape)
         whole = at == np.floor(at.astype(np.float64))
@@ -423,7 +377,7 @@ class Statements(Stepwise):
         """One factor on the grid of its axes, 0 where masked."""
         a = Terms(self, axes).value(e)
         shape = self.shape(axes)
-        if masks and not self.is_zero_outside(e, s):
+        if masks and not is_zero_outside(self.program, e, s):
             for m in masks:
                 a = selected(a, m.over(axes))
         return a if a.value.shape == shape else a.changed(value=np.broadcast_to(a.value, shape), temporary=False)
@@ -431,15 +385,4 @@ class Statements(Stepwise):
     def vanishes(self, e: sp.Expr, s: Statement) -> bool:
         """Whether an expression of finite numbers is 0 wherever the condition of a statement does not hold: a factor is."""
         key = f"vanishes {e}"
-        return bool(self._found(key, s, lambda: any(self.is_zero_outside(f, s) for f in sp.Mul.make_args(e))))
-
-    def is_zero_outside(self, e: sp.Expr, s: Statement) -> bool:
-        """Whether a factor is a tensor whose own ``where``, of its free indices, is that of the statement, indices renamed."""
-        if not isinstance(e, sp.Indexed) or name_of(e) not in self.program:
-            return False
-        made = self.program[name_of(e)]
-        if made.over and (made.reduce != "sum" or not integer_symbols(made.where).isdisjoint(made.over)):
-            return False
-        if not all(isinstance(a, sp.Symbol) for a in subscripts_of(e)):
-            return False
-        return bool(made.where.xreplace(dict(zip(made.indices, subscripts_of(e), strict=True))) == s.where)
+        return bool(self._found(key, s, lambda: any(is_zero_outside(self.program, f, s) for f in sp.Mul.make_args(e))))
