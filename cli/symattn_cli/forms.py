@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from symattn.derivation import Derivation
 
-FORMATS = ("text", "latex", "markdown", "myst", "html", "json")
+FORMATS = ("text", "latex", "markdown", "myst", "html", "ipynb", "json")
 PAGES = ("a4", "letter", "a5", "narrow")
 FRAGMENTS = ("latex", "html")
 

@@ -15,6 +15,7 @@ from symattn.derivation.numbersteps import Item, Node
 
 if TYPE_CHECKING:
     from symattn.derivation.blocks import Section
+    from symattn.derivation.pycode import Source
     from symattn.derivation.weightmaps import WeightMap
 
 MAX_MATHJAX = 5000
@@ -231,6 +232,7 @@ class Derivation:
     sections: tuple[Section, ...] = ()
     maps: tuple[WeightMap, ...] = ()
     detail: str = "steps"
+    source: Source | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, tensor: str) -> Step:
         """The step that defines a tensor.
@@ -285,6 +287,12 @@ class Derivation:
     def to_myst(self) -> str:
         """MyST, for Sphinx: formulas with labels, references by ``{eq}``, boxes as admonitions."""
         from symattn.derivation.myst import document
+
+        return document(self)
+
+    def to_ipynb(self) -> str:
+        """A Jupyter notebook whose cells recompute every number; it needs the extra ``notebook``."""
+        from symattn.derivation.notebook import document
 
         return document(self)
 

@@ -24,6 +24,7 @@ from symattn.derivation.naming import LEGEND, naming, words_for
 from symattn.derivation.nodeprint import Style
 from symattn.derivation.origin import origin
 from symattn.derivation.page import Page, how_exact, trimmed
+from symattn.derivation.pycode import Source
 from symattn.derivation.shaping import computable, grouped, used, with_constants_in_place, without_maxima
 from symattn.derivation.symbols import element_formula, extents, shapes_of, step_formulas
 from symattn.derivation.tangentnames import dotted_for, naming_of_tangent
@@ -196,6 +197,7 @@ class _Engine:
             style=style,
             detail=self.page.detail,
             maps=weight_maps(numbers) if numbers else (),
+            source=Source(numbers.program, numbers.arrays, numbers.sizes) if numbers else None,
             sections=self.sections(made, style.letters) if self.page.told else (),
         )
 

@@ -61,7 +61,7 @@ def test_every_variant(name: str) -> None:
     assert result.exit_code == 0 and result.stdout.startswith(name + "\n") and "Context vectors" in result.stdout
 
 
-@pytest.mark.parametrize("form", ["text", "latex", "markdown", "myst", "html", "json"])
+@pytest.mark.parametrize("form", ["text", "latex", "markdown", "myst", "html", "ipynb", "json"])
 def test_formats_and_output_file(form: str, tmp_path: Path) -> None:
     printed = run("--example", "translation", "--format", form)
     file = tmp_path / "out"
@@ -75,10 +75,11 @@ def test_formats_and_output_file(form: str, tmp_path: Path) -> None:
         "markdown": "# translation",
         "myst": "# translation",
         "html": "<!DOCTYPE html>",
+        "ipynb": "{",
         "json": "{",
     }
     assert printed.stdout.startswith(head[form])
-    if form == "json":
+    if form in ("json", "ipynb"):
         json.loads(printed.stdout)
 
 

@@ -15,7 +15,7 @@ from tests.derivation import katex
 from tests.derivation.cases import TWO_HEADS, hostile, variant, wide
 from tests.derivation.formulas import FORMULAS, Formula
 
-FORMS = ("latex", "markdown", "myst", "html", "json")
+FORMS = ("latex", "markdown", "myst", "html", "ipynb", "json")
 FEW = ("multi-head", "sliding-window", "rope", "additive", "sparsemax", "flash")
 
 

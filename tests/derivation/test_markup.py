@@ -15,7 +15,6 @@ from symattn.derivation import Derivation, derive, examples, myst
 from symattn.derivation.blocks import Algorithm, Box, CodeLine, Display, Picture, Prose, Section, Table
 from symattn.derivation.document import Formula
 from symattn.derivation.myst import Myst
-from symattn.derivation.page import Page
 from tests.derivation.cases import HOSTILE, TWO_HEADS, hostile, variant, wide
 from tests.derivation.github import PARSER, faults
 from tests.support import require, rows
@@ -94,8 +93,8 @@ def test_what_github_would_spoil_is_noticed(wrong: str, says: str) -> None:
 
 
 def test_brief_and_side_by_side_pages() -> None:
-    for page in (Page(detail="brief"), Page(detail="full", show="side-by-side", shapes=True)):
-        d = derive(example="two-words-causal", gradient=True, page=page)
+    for page in ({"detail": "brief"}, {"detail": "full", "show": "side-by-side", "shapes": True}):
+        d = derive(example="two-words-causal", gradient=True, **page)
         assert faults(d.to_markdown()) == []
     assert r"\operatorname" not in d.to_markdown() and "Shapes: $`" in d.to_markdown()
 
