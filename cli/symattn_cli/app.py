@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from symattn_cli import audit, catalog, derive, explain, golden, plot, prove, tolerance, truth, verify
+from symattn_cli import audit, catalog, cost, derive, explain, golden, plot, prove, tolerance, truth, verify
 from symattn_cli.exits import exit_code
 
 _HIDDEN = re.compile(r"\n(?=\s*(?:::|##\[))|[^\n]")
@@ -100,3 +100,4 @@ app.command("audit")(audit.command)
 app.command("catalog")(catalog.command)
 app.command("explain")(explain.command)
 app.command("plot")(plot.command)
+app.command("cost")(cost.command)

@@ -13,18 +13,36 @@ import numpy as np
 import sympy as sp
 
 
-def run(kernel: Any, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> dict[str, np.ndarray]:
-    """The tensors that a kernel gives, as arrays."""
+def run(
+    kernel: Any, arrays: dict[str, np.ndarray], sizes: dict[str, int], meter: list[int] | None = None
+) -> dict[str, np.ndarray]:
+    """The tensors that a kernel gives, as arrays; a meter takes how many numbers go between memory and the chip."""
     machine = _Machine(kernel, arrays, sizes)
     machine.body(kernel.body, {}, set())
+    if meter is not None:
+        meter.append(machine.moved)
     return {name: machine.array(name) for name in kernel.gives}
+
+
+def _flat(nodes: Any) -> Any:
+    for n in nodes:
+        yield n
+        yield from _flat(getattr(n, "body", ()))
+
+
+def _looped(nodes: Any) -> set[Any]:
+    return {n.index for n in _flat(nodes) if type(n).__name__ == "For"}
 
 
 class _Machine:
     def __init__(self, kernel: Any, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
         self.kernel, self.arrays, self.sizes = kernel, arrays, sizes
         self.values: dict[tuple[str, tuple[int, ...]], float] = {}
-        self.loads = 0
+        self.moved = 0
+        loops = _looped(kernel.body)
+        targets = [n.target for n in _flat(kernel.body) if type(n).__name__ == "Assign"]
+        kept = {str(x.base) for x in targets if isinstance(x, sp.Indexed) and loops & set(x.indices)}
+        self.memory = kept | set(kernel.gives)  # a variable that is kept for all turns of a loop lies in memory
 
     def array(self, name: str) -> np.ndarray:
         found = {at: v for (n, at), v in self.values.items() if n == name}
@@ -43,13 +61,28 @@ class _Machine:
                     self.body(n.body, {**at, n.index.name: value}, mine)
             elif kind == "Load":
                 mine |= set(n.reads)
-                self.loads += 1
+                self.moved += sum(self.places(x, at) for x in n.reads)
             elif kind == "Start":
                 for point in self.points(self.symbols(n.target), at):
                     self.write(n.target, point, self.number(n.value, point))
             else:
                 self.check(n, at, mine)
+                self.meter(n, at)
                 self.assign(n, at)
+
+    def places(self, x: Any, at: dict[str, int]) -> int:
+        """How many places of memory a read is of; places behind the end of an array do not exist."""
+        axes = sorted({a for i in getattr(x, "indices", ()) for a in i.free_symbols if a in self.kernel.dims}, key=str)
+        return len({self.place(x, p)[1] for p in self.points(axes, at)})
+
+    def meter(self, n: Any, at: dict[str, int]) -> None:
+        """What an assignment writes to memory, and reads of what is kept there."""
+        name = self.place(n.target, {**at, **dict.fromkeys((a.name for a in n.free), 0)})[0]
+        inner = {x for x in n.expr.atoms(sp.Indexed) if str(x.base) in self.memory or (not at and str(x.base) in self.arrays)}
+        if name in self.memory:
+            own = n.onto or any(str(x.base) == name for x in inner)
+            self.moved += self.places(n.target, at) * (2 if own else 1)
+        self.moved += sum(self.places(x, at) for x in inner if str(x.base) != name)
 
     def symbols(self, target: Any) -> list[Any]:
         return list(target.indices) if isinstance(target, sp.Indexed) else []
