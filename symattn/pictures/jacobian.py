@@ -57,11 +57,16 @@ def jacobian(bound: Bound, by: str = "scores") -> Chart:
         raise LimitError(
             f"{bound.example.name}: the Jacobian is {len(seeds)} × {len(places)}; at most {MOST_ROWS} × {MOST_COLUMNS}"
         )
+    still = {
+        f"d{o}": np.zeros(bound.shape(f"d{o}", whole), dtype=object)
+        for o in bound.definition.program().outputs
+        if o != output and f"d{o}" in whole.inputs
+    }
     table = np.empty((len(seeds), len(places)), dtype=object)
     for k, seed in enumerate(seeds):
         incoming = np.zeros(shape, dtype=object)
         incoming[seed] = 1
-        found = bound.evaluate(whole, (f"d{name}",), {f"d{output}": incoming})[f"d{name}"]
+        found = bound.evaluate(whole, (f"d{name}",), {**still, f"d{output}": incoming})[f"d{name}"]
         table[k] = [found[u] for u in places] if own else [found[()]]
     values = floats(table)
     reach = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0

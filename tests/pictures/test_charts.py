@@ -119,6 +119,13 @@ def test_a_jacobian_by_words_names_them() -> None:
     assert panel.columns == tuple(f"{w} {c}" for w in ("thinking", "machines") for c in (1, 2, 3))
 
 
+def test_a_jacobian_of_one_of_several_outputs() -> None:
+    fields = CATALOGUE["next-word"].definition.changed
+    source = replace(example(text="tokens = ['a', 'b']\n[weights]\nseed = 1\n"), definition=fields)
+    ((panel,),) = jacobian(bind(source)).panels
+    assert panel.columns == ("a", "b") and np.isfinite(panel.values).all()
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
