@@ -11,13 +11,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from symattn import formats
+from symattn import formats, variants
 from symattn.definition import Definition
 from symattn.errors import UndecidedError
 from symattn.truth import tiers, truth
 from symattn.truth.derived import with_gradient
 from symattn.truth.tiers import Found
 from symattn.truth.values import Floats
+from tests.truth.limbs.enclosing import as_floats
+from tests.variants.entries import numbers_for, sizes_for
 
 N, M, D, E = 3, 4, 2, 2
 
@@ -108,6 +110,21 @@ def test_every_tier_holds_what_balls_of_many_bits_hold(definition, inputs):
             if "digits" in question:
                 sure = (e.status == "enclosed").ravel()
                 assert all(2 * r * 10**30 <= abs(m) for m, r in zip(e.mid.ravel()[sure], e.rad.ravel()[sure], strict=True))
+
+
+@pytest.mark.parametrize("name", ["learned-positions", "sinusoidal-positions"])
+@pytest.mark.parametrize("question", [{"decide": "float32"}, {"digits": 30}, {"digits": 30, "tier": "limbs"}], ids=str)
+def test_programs_that_start_from_tokens(name, question):
+    """Each tier takes them, or says why not."""
+    program = with_gradient(variants.get(name).definition.program())
+    sizes = sizes_for(name, program)
+    given = {n: as_floats(x, n in program.discrete) for n, x in numbers_for(program, sizes, 3).items()}
+    try:
+        found = truth(program, given, sizes=sizes, **question)
+    except UndecidedError as why:
+        assert question.get("tier") == "limbs", why
+        return
+    assert not sides(found, truth(program, given, bits=500, tier="balls", sizes=sizes))
 
 
 @pytest.mark.parametrize("tier", ["double", "limbs", "balls"])

@@ -84,3 +84,9 @@ DEFINITIONS = {
     "lengths": Definition(key_lengths=True, heads=2),
     "own score": Definition(score="s - (i - j)**2/8", mask="j <= i"),
 }
+
+
+def as_floats(x, discrete):
+    """Numbers as float32, tokens and positions as integers."""
+    floats = np.vectorize(float, otypes=[np.float64])(np.asarray(x))
+    return floats.astype(np.int64) if discrete else floats.astype(np.float32)

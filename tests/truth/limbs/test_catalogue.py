@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 
 from symattn import variants
-from symattn.binding import bind
 from symattn.errors import SymattnError
 from symattn.truth.derived import with_gradient
-from symattn.truth.fields import with_seeds
 from symattn.truth.limbs import unfit
-from symattn.verify.inputs import Shape, fields_for
 from tests.support import FAST
 from tests.truth.limbs import enclosing
+from tests.variants.entries import numbers_for, sizes_for
 
 TAKEN = {"self-attention", "grouped-query", "causal", "alibi", "sink", "sliding-window"}
 ROWS = [n if n in FAST | TAKEN else pytest.param(n, marks=pytest.mark.slow) for n in variants.names()]
@@ -19,17 +17,10 @@ ROWS = [n if n in FAST | TAKEN else pytest.param(n, marks=pytest.mark.slow) for 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_is_right_or_refused(name):
-    definition = variants.get(name).definition
-    heads = definition.heads or 2
-    shared = definition.kv_heads or (heads if definition.heads else 1)
-    try:
-        fields = fields_for(definition, Shape(1, heads, shared, 5, 5, 4, 4), "float32", 3)
-        bound = bind(definition, fields)
-    except (SymattnError, ValueError) as why:
-        pytest.skip(f"no arrays for {name} at this size: {why}")
-    for program, inputs in ((bound.program, bound.inputs), (with_gradient(bound.program), with_seeds(bound))):
-        given = {n: inputs[n] for n in program.inputs}
-        sizes = {k: v for k, v in bound.sizes.items() if k in map(str, program.sizes)}
+    forward = variants.get(name).definition.program()
+    for program in (forward, with_gradient(forward)):
+        sizes = sizes_for(name, program)
+        given = {n: enclosing.as_floats(x, n in program.discrete) for n, x in numbers_for(program, sizes, 3).items()}
         why = unfit(program, given, sizes)
         assert why is None or (name not in TAKEN and isinstance(why, str))
         if why is None:

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import flint
 import mpmath
 import numpy as np
 import pytest
@@ -160,3 +161,52 @@ def test_sampled_elements_of_a_large_problem(dtype):
     total = found["dV"].midpoints().sum(axis=0)
     exact_total = np.vectorize(Fraction, otypes=[object])(inputs["dO"].astype(float)).sum(axis=0)
     assert max(abs(total - exact_total)) <= n * found["dV"].radius
+
+
+def columns_by_flint(inputs, columns, bits):
+    """The rows of dK and dV of some keys of causal attention, by the formulas, from balls of python-flint alone."""
+    q, k, v, g, h = (inputs[n].astype(float).tolist() for n in ("Q", "K", "V", "dO", "dL"))
+    with balls.precision(bits):
+        scale = 1 / flint.arb(len(q[0])).sqrt()
+        keys, values = flint.arb_mat(k).transpose(), flint.arb_mat(v).transpose()
+        found = {j: (flint.arb_mat(1, len(k[0])), flint.arb_mat(1, len(v[0]))) for j in columns}
+        for start in range(0, len(q), 64):
+            rows = range(start, min(start + 64, len(q)))
+            scores = (flint.arb_mat([q[i] for i in rows]) * keys * scale).tolist()
+            products = (flint.arb_mat([g[i] for i in rows]) * values).tolist()
+            for i, s, dp in zip(rows, scores, products, strict=True):
+                e = [x.exp() for x in s[: i + 1]]
+                total = sum(e, flint.arb(0))
+                mean = sum((a * b for a, b in zip(e, dp, strict=False)), flint.arb(0)) / total
+                for j in (j for j in columns if j <= i):
+                    p = e[j] / total
+                    ds = p * (dp[j] - mean + flint.arb(h[i])) * scale
+                    dk, dv = found[j]
+                    found[j] = dk + flint.arb_mat([q[i]]) * ds, dv + flint.arb_mat([g[i]]) * p
+    return {j: {"dK": dk.tolist()[0], "dV": dv.tolist()[0]} for j, (dk, dv) in found.items()}
+
+
+def check_columns(inputs, columns, bits):
+    """Some rows of dK and dV of a causal problem are within their radii of what the formulas give."""
+    found = evaluate(with_gradient(Definition(causal="top-left").program()), inputs, bits=bits, outputs=("dK", "dV"))
+    for j, exact in columns_by_flint(inputs, columns, bits + 190).items():
+        for name, row in exact.items():
+            places = found[name].laid(np.arange(np.prod(found[name].sizes)))[j]
+            for value, ball in zip(found[name].some(np.ravel(places)), row, strict=True):
+                mid, rad = balls.parts(ball)
+                assert abs(value * Fraction(2) ** found[name].exponent - mid) + rad <= found[name].radius, (name, j)
+                assert mid != 0 and abs(mid) > found[name].radius * 2**40
+
+
+def long(n, d):
+    return enclosing.draw(with_gradient(Definition().program()), 21, np.float32, {"n": n, "m": n, "d": d, "dv": d})
+
+
+def test_rows_of_the_gradients_of_keys_and_values():
+    check_columns(long(70, 4), (0, 33, 69), 170)
+
+
+@pytest.mark.slow
+def test_sampled_rows_of_the_gradients_of_keys_and_values_of_a_large_problem():
+    """Each sums over all queries after its key: all weights are formed once more, in balls."""
+    check_columns(long(4096, 16), (0, 1, 1717, 4000), 170)
