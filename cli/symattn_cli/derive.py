@@ -71,6 +71,9 @@ def command(
     shapes: Annotated[
         bool | None, typer.Option("--shapes/--no-shapes", help="Show shapes under the symbols; default: in full detail.")
     ] = None,
+    notation: Annotated[
+        str | None, typer.Option("--notation", metavar="FILE.toml|NAME", help="Letters, signs and conventions of the page.")
+    ] = None,
     show_max: Annotated[
         bool, typer.Option("--show-max", help="Show the row maximum and every helper as steps of their own.")
     ] = False,
@@ -112,7 +115,7 @@ def command(
     for flag, value, allowed in (("--detail", detail, DETAILS), ("--show", show, SHOWN)):
         _choice(flag, value, allowed)
     asked |= _said(detail=(detail, "steps"), show=(show, "both"), follow=(follow, None), values=(values, False))
-    asked |= _said(shapes=(shapes, None))
+    asked |= _said(shapes=(shapes, None), notation=(notation, None))
     words = {"tokens": tokens, "memory": memory, "vocabulary": vocabulary}
     drawing = _drawing(example, words, seed, size or [], dmodel)
     if kernel is not None:

@@ -6,7 +6,7 @@ The engine reads programs and knows no variant: a new definition needs nothing h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import sympy as sp
@@ -16,12 +16,15 @@ from symattn.defined import refuse_undefined
 from symattn.definition import Definition
 from symattn.derivation.binding import changed_title, definition_of, inputs_of, moved_by, refuse_empty_rows
 from symattn.derivation.blocks import Section
+from symattn.derivation.columns import by_columns, matrices, turned
 from symattn.derivation.derived import Derived, derived
 from symattn.derivation.differentials.page import gradient_sections
 from symattn.derivation.document import Derivation, Formula, Line, Step
 from symattn.derivation.examples import MAX_DIGITS, Example, load
 from symattn.derivation.naming import LEGEND, naming, words_for
 from symattn.derivation.nodeprint import Style
+from symattn.derivation.notation import Notation, signed
+from symattn.derivation.notationfile import load as load_notation
 from symattn.derivation.origin import origin
 from symattn.derivation.page import Page, how_exact, trimmed
 from symattn.derivation.pycode import Source
@@ -61,6 +64,7 @@ def derive(
     follow: int | str | None = None,
     values: bool = False,
     shapes: bool | None = None,
+    notation: Notation | str | Path | None = None,
 ) -> Derivation:
     """The derivation of a definition.
 
@@ -92,6 +96,9 @@ def derive(
         and the definition is another, its heading says "changed", and its sentence is left out.
     detail, show, follow, values, shapes
         How much the page says: see :class:`~symattn.derivation.page.Page`.
+    notation
+        Letters, signs and conventions of the page: a :class:`~symattn.derivation.notation.Notation`, the name of a shipped one,
+        or the path of a TOML file.
 
     Returns
     -------
@@ -102,7 +109,7 @@ def derive(
     ------
     DefinitionError
         When ``form``, ``detail`` or ``show`` has no such value, when numbers are asked for that no example gives, or the
-        definition contradicts itself or the example.
+        definition contradicts itself, the example or the notation.
     FileFormatError, InputValueError, UnknownNameError
         When the example cannot be read or does not fit: shapes, a query that sees no key where the definition says that this is
         an error, or a score, a derivative of one or a condition that has no value.
@@ -120,6 +127,8 @@ def derive(
     page = Page(detail, show, follow, values, shapes)
     if isinstance(example, (str, Path)):
         example = load(example)
+    if isinstance(notation, (str, Path)):
+        notation = load_notation(notation)
     if example is None:
         page.refuse_without_numbers()
     definition = definition_of(example, definition) if example is not None else definition or Definition()
@@ -131,7 +140,9 @@ def derive(
     try:
         moved = moved_by(example, program, definition) if example is not None and (jvp or hvp) else ()
         made = derived(program, gradient=gradient, jvp=jvp, hvp=hvp, moved=moved, known=known)
-        return _Engine(definition, program, made, example, form, digits, show_max or page.full, title, about, page).derivation()
+        helpers = show_max or page.full
+        written = (notation or Notation()).resolved({*made.program.inputs, *(s.name for s in made.program)})
+        return _Engine(definition, program, made, example, form, digits, helpers, title, about, page, written).derivation()
     except InputValueError as why:
         if example is None or str(why).startswith(f"{example.name}: "):
             raise
@@ -164,22 +175,25 @@ class _Engine:
     show_max: bool
     title: str
     about: str
-    page: Page = field(default_factory=Page)
+    page: Page
+    notation: Notation
 
     def derivation(self) -> Derivation:
         helpers = self.show_max or self.definition.algorithm in BY_TILES  # a running maximum is what an algorithm is about
         whole = self.made.program if helpers else without_maxima(self.made.program)
-        program = with_constants_in_place(whole)
+        rows = with_constants_in_place(whole)
+        program = self.oriented(rows)
         style = self.style(program)
         steps = grouped(program, helpers)
         hidden = frozenset(s.name for step in steps for s in step[:-1])
         inline = frozenset(n for n in hidden if not program[n].over)
-        numbers = self.numbers(program, style, inline) if self.page.show != "symbolic" else None
+        numbers = self.numbers(rows, style, inline) if self.page.show != "symbolic" else None
         letters = replace(style.letters, extents=extents(program, style.letters)) if self.page.shaped else style.letters
         sheet = _Sheet(program, numbers, hidden, letters, style)
         found = [self.step(k + 1, group, sheet) for k, group in enumerate(steps)]
         found = [replace(s, uses=uses) for s, uses in zip(found, used(steps), strict=True)]
-        made = tuple(trimmed(s, self.page, (*self.forward.outputs, *program.outputs)) for s in found)
+        outputs = (*self.forward.outputs, *program.outputs)
+        made = tuple(self.notation.written(trimmed(s, self.page, outputs)) for s in found)
         example = self.example
         title, about = self.heading()
         return Derivation(
@@ -196,16 +210,26 @@ class _Engine:
             rewritings=() if self.page.brief else tuple(map(str, self.made.rewritings)),
             style=style,
             detail=self.page.detail,
-            maps=weight_maps(numbers) if numbers else (),
+            maps=weight_maps(numbers) if numbers and not self.notation.columns else (),
             source=Source(numbers.program, numbers.arrays, numbers.sizes) if numbers else None,
-            sections=self.sections(made, style.letters) if self.page.told else (),
+            sections=self.sections(made, style.letters),
         )
+
+    def oriented(self, program: Program) -> Program:
+        """The program with positions as rows or as columns, as the notation says."""
+        if not self.notation.columns:
+            return program
+        if self.definition.algorithm in BY_TILES:
+            why = "algorithms by tiles are written for one row at a time"
+            raise DefinitionError(f"{self.notation.name}: convention: got 'column'; {why}; allowed: 'row'")
+        return by_columns(program)
 
     def sections(self, steps: Sequence[Step], letters: Letters) -> tuple[Section, ...]:
         """The gradient as a derivation by differentials, around its steps."""
-        if self.page.brief or self.page.show == "numeric" or self.made.tangent or not self.made.gradient:
+        if not self.page.told or self.notation.columns or self.made.tangent or not self.made.gradient:
             return ()
-        return gradient_sections(self.definition, steps, self.form, letters, self.made.program)
+        found = gradient_sections(self.definition, steps, self.form, letters, self.made.program)
+        return signed(found, self.notation.signed)
 
     @property
     def places(self) -> int:
@@ -238,11 +262,14 @@ class _Engine:
         for n in program.inputs:
             leading[n] = sum(d in sizes for d in program.shapes[n][:-2])
         decimals = self.example.decimals if self.example else False
+        letters = Letters.of(words_for(self.definition.parameters) | dotted_for(names, self.definition.parameters), names)
         return Style(
-            letters=Letters.of(words_for(self.definition.parameters) | dotted_for(names, self.definition.parameters), names),
+            letters=self.notation.table(letters, names, [a.name for a in program.dims], map(str, program.sizes)),
             leading={k: v for k, v in leading.items() if v},
             decimals=decimals,
-            origin=origin(program),
+            origin=self.notation.first(origin(program)),
+            heads=self.notation.named(leading, self.definition.heads, self.definition.kv_heads),
+            mark=self.notation.decimal,
         )
 
     def words(self) -> dict[str, tuple[str, ...]]:
@@ -264,7 +291,9 @@ class _Engine:
             refuse_empty_rows(self.example, Worksheet(reachable, arrays, sizes))
         queries = next((length for size, length in sizes.items() if size == self.forward.dims.get(QUERY)), 1)
         follow = self.page.followed(self.example, queries, style.origin)
-        return Numbers(reachable, arrays, sizes, style, self.places, follow, labels, inline, self.page)
+        shown = self.oriented(reachable)
+        arrays = turned(arrays, matrices(reachable)) if self.notation.columns else arrays
+        return Numbers(shown, arrays, sizes, style, self.places, follow, labels, inline, self.page, self.notation.columns)
 
     def step(self, number: int, group: Sequence[Statement], on: _Sheet) -> Step:
         last = group[-1]
@@ -309,6 +338,8 @@ class _Engine:
         legend = [f"{letter} is {what}" for letter, what in self.legend(program, style)]
         if legend:
             found.append(f"{', '.join(legend)}.")
+        if self.notation.columns:
+            found.append("A position is a column of every matrix here, and a softmax runs down each column.")
         if not style.origin:
             found.append("Positions, heads and components are counted from 0, as in the formulas.")
         elif numbers is not None:

@@ -9,6 +9,8 @@ import html as _html
 import unicodedata
 from collections.abc import Mapping
 
+from symattn.derivation.unicodemath import SIGNS
+
 LONGEST = 24
 """Words longer than this are cut in tables and lines."""
 
@@ -25,6 +27,11 @@ _ACCENTS: Mapping[str, str] = {
     "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u", "\u0307": ".", "\u0308": '"',
     "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c",
 }  # fmt: skip
+_FACES: Mapping[str, str] = {"MATHEMATICAL BOLD": r"\mathbf", "MATHEMATICAL SCRIPT": r"\mathcal", "SCRIPT CAPITAL": r"\mathcal"}
+"""How the letters of formulas that words repeat are called in Unicode, and their face."""
+_GREEK: Mapping[str, str] = {
+    sign: name for name, sign in SIGNS.items() if sign.isalpha() and unicodedata.name(sign[0]).startswith("GREEK")
+}
 _PLAIN = frozenset(" .,:;'/()[]+")
 _MARKDOWN = frozenset("\\`*_{}[]<>()#+|~$&@^=!")
 
@@ -90,6 +97,11 @@ def _latex_letter(c: str) -> str:
         return _LATEX[c]
     if c.isascii():
         return c
+    face = _FACES.get(" ".join(unicodedata.name(c, "").split()[:2])) if c not in "ℰ" else None
+    if face and unicodedata.normalize("NFKC", c).isascii():
+        return rf"${face}{{{unicodedata.normalize('NFKC', c)}}}$"
+    if c in _GREEK:
+        return rf"$\{_GREEK[c]}$"
     parts = unicodedata.normalize("NFD", c)
     if len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS:
         base = {"i": r"\i", "j": r"\j"}.get(parts[0], parts[0]) if parts[1] != "\u0327" else parts[0]

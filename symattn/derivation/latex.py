@@ -27,6 +27,7 @@ from symattn.derivation.nodeprint import Style
 from symattn.derivation.paper import paper
 
 Escape = Callable[[str], str]
+INTERCAL = r"\providecommand{\intercal}{\mathsf{T}}% that of amssymb where it is loaded"
 LABEL = "symattn:"
 """What the labels of the document begin with."""
 
@@ -52,7 +53,8 @@ def body(d: Derivation, width: int = WIDTH, labelled: Collection[int] = ()) -> l
         if said:
             out += [rf"\subsection*{{{title}}}", *items(map(latex_text, said))]
     rows = [f"{latex_text(name)}: {latex_text(value)}" for name, value in conventions(d)]
-    return [*out, r"\subsection*{Conventions}", *items(rows)]
+    out += [r"\subsection*{Conventions}", *items(rows)]
+    return [INTERCAL, *out] if any(r"\intercal" in line for line in out) else out
 
 
 def _sentences(texts: Iterable[str]) -> list[str]:
@@ -104,7 +106,7 @@ def _label(number: int) -> str:
 
 def grid_name(g: Grid, style: Style) -> str:
     r"""The letter of a matrix, of a row or of a block of it: ``R_{5,:}``, ``R_{:,9 \dots 16}``."""
-    return style.name(g.tensor, block_of(g, style, r" \dots "), style.counted(g.leading))
+    return style.name(g.tensor, block_of(g, style, r" \dots "), style.above(g.tensor, g.leading))
 
 
 def block_of(g: Grid, style: Style, to: str) -> str:
@@ -198,9 +200,11 @@ def listed_parts(g: Grid, style: Style) -> list[tuple[Part, ...]]:
             if cell.masked:
                 continue
             at = [g.place(r, 0), g.place(c, 1)][2 - min(2, len(g.shape)) :]
-            above, below = style.counted(g.leading), style.counted(at)
+            above, below = style.above(g.tensor, g.leading), style.counted(at)
             head = Piece(style.name(g.tensor, below, above), f"{g.tensor}[{below}]")
-            out.append((Part("", (head,)), Part("=" if cell.exact else "≈", decimal_pieces(cell.decimal, style.width))))
+            out.append(
+                (Part("", (head,)), Part("=" if cell.exact else "≈", decimal_pieces(cell.decimal, style.width, style.mark)))
+            )
     return out
 
 

@@ -85,8 +85,8 @@ def line_parts(line: Line, style: Style) -> tuple[Part, ...]:
     decimals = _node(line.approximate, style) if line.approximate is not None else ()
     if decimals and widest(decimals) <= min(WIDEST, style.width - MARGIN):
         parts.append(Part("≈", decimals))
-    if value is None or text_pieces(value, style) != [line.cell.decimal]:
-        parts.append(Part("=" if line.cell.exact else "≈", decimal_pieces(line.cell.decimal, style.width)))
+    if value is None or text_pieces(value, style) != [text_decimal(line.cell.decimal, style.mark)]:
+        parts.append(Part("=" if line.cell.exact else "≈", decimal_pieces(line.cell.decimal, style.width, style.mark)))
     return tuple(parts)
 
 
@@ -95,7 +95,7 @@ def _node(node: object, style: Style) -> tuple[Piece, ...]:
     return tuple(Piece(a, b) for a, b in pairs)
 
 
-def decimal_pieces(digits: str, width: int = WIDEST) -> tuple[Piece, ...]:
+def decimal_pieces(digits: str, width: int = WIDEST, mark: str = ".") -> tuple[Piece, ...]:
     """A decimal, torn into chunks where it is long, on lines of so many characters.
 
     >>> [p.text for p in decimal_pieces("0." + "3" * 60)] == ["0." + "3" * 46, "3" * 14]
@@ -104,11 +104,14 @@ def decimal_pieces(digits: str, width: int = WIDEST) -> tuple[Piece, ...]:
     special = {"NaN": (r"\mathrm{NaN}", "NaN"), "inf": (r"\infty", "∞"), "-inf": (r"-\infty", "-∞")}
     if digits in special:
         return (Piece(*special[digits]),)
-    mantissa, mark, exponent = digits.partition("e")
+    mantissa, e, exponent = digits.partition("e")
     chunk = min(CHUNK, width - MARGIN)
     chunks = [mantissa[k : k + chunk] for k in range(0, len(mantissa), chunk)]
-    tail = chunks[-1] + mark + exponent
-    return (*(Piece(c, c) for c in chunks[:-1]), Piece(latex_decimal(tail), text_decimal(tail)))
+    tail = chunks[-1] + e + exponent
+    return (
+        *(Piece(latex_decimal(c, mark), text_decimal(c, mark)) for c in chunks[:-1]),
+        Piece(latex_decimal(tail, mark), text_decimal(tail, mark)),
+    )
 
 
 def cell_piece(cell: Cell, style: Style, exact: bool) -> Piece:
@@ -117,7 +120,7 @@ def cell_piece(cell: Cell, style: Style, exact: bool) -> Piece:
         return Piece(r"\cdot", "·")
     if exact and cell.value is not None:
         return Piece(" ".join(latex_pieces(cell.value, style)), " ".join(text_pieces(cell.value, style)))
-    pieces = decimal_pieces(cell.decimal)
+    pieces = decimal_pieces(cell.decimal, mark=style.mark)
     return Piece("".join(p.latex for p in pieces), "".join(p.text for p in pieces))
 
 

@@ -27,9 +27,12 @@ def math(latex: str, display: bool = True) -> str:
     >>> math("x")
     '<math displaystyle="true"><mrow><mi>x</mi></mrow></math>'
     """
-    root = ElementTree.fromstring(convert(latex))  # noqa: S314 - made here, from formulas only
+    comma = "{,}" in latex  # the decimal mark, and not a sign between two numbers
+    root = ElementTree.fromstring(convert(latex.replace("{,}", ".")))  # noqa: S314 - made here, from formulas only
     for e in root.iter():
         e.tag = e.tag.rpartition("}")[2]
+        if comma and e.tag == "mn":
+            e.text = (e.text or "").replace(".", ",")
         if e.tag == "msub" and (e[0].text or "").strip() in _LARGE:
             e.tag = "munder"
         if e.tag == "mn" and e.attrib.pop("mathvariant", "") == "bold":

@@ -48,6 +48,10 @@ class Style:
         Whether numbers whose decimal expansion ends are written as decimals.
     origin
         The number of the first position, head or component: 1, or 0 as in programs.
+    heads
+        Tensor -> the names of its heads, which stand above in the place of their numbers.
+    mark
+        The decimal mark.
     typesetting
         The macros: :data:`~symattn.readings.latex.LATEX` or :data:`~symattn.readings.latex.MARKDOWN`.
     width
@@ -58,6 +62,8 @@ class Style:
     leading: Mapping[str, int] = field(default_factory=dict)
     decimals: bool = False
     origin: int = 1
+    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    mark: str = "."
     typesetting: Typesetting = LATEX
     width: int = 76
 
@@ -68,7 +74,12 @@ class Style:
     def subscripts(self, tensor: str, index: tuple[int, ...]) -> tuple[str, str]:
         """What stands above and below for an element."""
         n = self.leading.get(tensor, 0)
-        return self.counted(index[:n]), self.counted(index[n:])
+        return self.above(tensor, index[:n]), self.counted(index[n:])
+
+    def above(self, tensor: str, leading: tuple[int, ...]) -> str:
+        """What stands above for the leading indices of an element or a matrix: numbers, or the name of the head."""
+        names = self.heads.get(tensor, ())
+        return rf"\text{{{names[leading[0]]}}}" if len(leading) == 1 and names else self.counted(leading)
 
     def counted(self, index: Iterable[int]) -> str:
         """Indices, which are kept from 0, as they are written."""
@@ -107,23 +118,23 @@ def text_pieces(node: Node, style: Style | None = None) -> list[str]:
     return _Text(style or Style()).pieces(node)
 
 
-def latex_decimal(digits: str) -> str:
-    r"""A decimal as LaTeX, a power of ten as one.
+def latex_decimal(digits: str, mark: str = ".") -> str:
+    r"""A decimal as LaTeX, a power of ten as one; a comma as its mark has no space behind it.
 
-    >>> latex_decimal("1.5e-7"), latex_decimal("0.5")
-    ('1.5 \\cdot 10^{-7}', '0.5')
+    >>> latex_decimal("1.5e-7"), latex_decimal("0.5", ",")
+    ('1.5 \\cdot 10^{-7}', '0{,}5')
     """
-    mantissa, _, exponent = digits.partition("e")
+    mantissa, _, exponent = digits.replace(".", "{,}" if mark == "," else mark).partition("e")
     return rf"{mantissa} \cdot 10^{{{exponent}}}" if exponent else mantissa
 
 
-def text_decimal(digits: str) -> str:
+def text_decimal(digits: str, mark: str = ".") -> str:
     """A decimal as text, a power of ten with a raised exponent.
 
     >>> text_decimal("1.5e-7")
     '1.5·10⁻⁷'
     """
-    mantissa, _, exponent = digits.partition("e")
+    mantissa, _, exponent = digits.replace(".", mark).partition("e")
     return f"{mantissa}·10{exponent.translate(RAISED)}" if exponent else mantissa
 
 
@@ -133,6 +144,11 @@ class _Printer(ABC):
     def __init__(self, style: Style) -> None:
         self.style = style
         self.inline = 0
+
+    @property
+    def between(self) -> str:
+        """What stands between two arguments: no second comma where one is the decimal mark."""
+        return "; " if self.style.mark == "," else ", "
 
     def write(self, node: Node) -> tuple[str, int]:
         kind: dict[type, Callable[..., tuple[str, int]]] = {
@@ -202,7 +218,7 @@ class _Printer(ABC):
 
     def rounded(self, node: Rounded) -> tuple[str, int]:
         body = self.decimal(node.decimal)
-        return body, SUM if body[0] in "-−" else ATOM if body == node.decimal else PRODUCT
+        return body, SUM if body[0] in "-−" else PRODUCT if "e" in node.decimal else ATOM
 
     @abstractmethod
     def decimal(self, digits: str) -> str: ...
@@ -232,7 +248,7 @@ class _Latex(_Printer):
             return SPECIAL[node.number.special][0], SUM if node.number.special == "-oo" else ATOM
         x = _fraction(node.number)
         if x.denominator == 1 or (self.style.decimals and terminating(x)):
-            return terminating(x) or str(x), ATOM if x >= 0 else SUM
+            return self.decimal(terminating(x) or str(x)), ATOM if x >= 0 else SUM
         sign = "-" if x < 0 else ""
         if self.inline:
             return f"{sign}{abs(x.numerator)}/{x.denominator}", SUM if sign else PRODUCT
@@ -243,7 +259,7 @@ class _Latex(_Printer):
         return self.style.name(node.tensor, below, above), ATOM
 
     def decimal(self, digits: str) -> str:
-        return latex_decimal(digits)
+        return latex_decimal(digits, self.style.mark)
 
     def product(self, node: Product) -> tuple[str, int]:
         out = ""
@@ -279,7 +295,7 @@ class _Latex(_Printer):
             left, right = FENCES[node.name][:2]
             return rf"\left{left} {self.write(node.args[0])[0]} \right{right}", ATOM
         name = LATEX_NAMES.get(node.name) or self.style.typesetting.function(node.name)
-        body = ", ".join(self.write(a)[0] for a in node.args)
+        body = self.between.join(self.write(a)[0] for a in node.args)
         return rf"{name}\left({body}\right)", ATOM
 
 
@@ -293,7 +309,7 @@ class _Text(_Printer):
             return SPECIAL[node.number.special][1], SUM if node.number.special == "-oo" else ATOM
         x = _fraction(node.number)
         if x.denominator == 1 or (self.style.decimals and terminating(x)):
-            return terminating(x) or str(x), ATOM if x >= 0 else SUM
+            return self.decimal(terminating(x) or str(x)), ATOM if x >= 0 else SUM
         return f"{x.numerator}/{x.denominator}", SUM if x < 0 else PRODUCT
 
     def item(self, node: Item) -> tuple[str, int]:
@@ -302,7 +318,7 @@ class _Text(_Printer):
         return f"{letter}[{subscript}]" if subscript else letter, ATOM
 
     def decimal(self, digits: str) -> str:
-        return text_decimal(digits)
+        return text_decimal(digits, self.style.mark)
 
     def product(self, node: Product) -> tuple[str, int]:
         head, *rest = node.factors
@@ -324,7 +340,7 @@ class _Text(_Printer):
         if node.name in FENCES:
             left, right = FENCES[node.name][2:]
             return f"{left}{self.write(node.args[0])[0]}{right}", ATOM
-        return f"{TEXT_NAMES.get(node.name, node.name)}({', '.join(self.write(a)[0] for a in node.args)})", ATOM
+        return f"{TEXT_NAMES.get(node.name, node.name)}({self.between.join(self.write(a)[0] for a in node.args)})", ATOM
 
 
 def _fraction(x: Exact) -> Fraction:

@@ -154,7 +154,8 @@ def _matrix(program: Program, s: Statement, letters: Letters) -> Writer:
         m = matrix_form(program, s, letters=letters, style=style)
         if m is None or "[" in m.latex or (not s.reads and len(s.indices) > 1):
             return None
-        return m.latex + ("" if hidden else _where(program, s, style, letters))
+        apart = m.latex.replace(r"} \underset", r"} \enspace \underset")  # shapes of neighbours would touch
+        return apart + ("" if hidden else _where(program, s, style, letters))
 
     return write
 

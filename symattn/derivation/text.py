@@ -78,7 +78,7 @@ def _step(s: Step, style: Style, brief: bool = False) -> list[str]:
 
 def grid_title(g: Grid, style: Style) -> str:
     """The name of a matrix, of a row or of a block of it: ``R[5,:]``, ``S^(1)``, ``P[:,9…16]``."""
-    letter = unicode_math(style.name(g.tensor, "", style.counted(g.leading)), labels=True)
+    letter = unicode_math(style.name(g.tensor, "", style.above(g.tensor, g.leading)), labels=True)
     block = block_of(g, style, "…")
     return f"{letter}[{block}]" if block else letter
 

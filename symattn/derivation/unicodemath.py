@@ -22,22 +22,23 @@ SIGNS: Mapping[str, str] = {
     "in": "∈", "to": "→", "dots": "…", "ldots": "…", "cdots": "⋯", "vdots": "⋮", "top": "ᵀ", "intercal": "ᵀ", "mid": "|",
     "partial": "∂",
     "prime": "'",
-    "quad": "   ", "qquad": "   ", "thinspace": " ", ",": " ", ";": " ", ":": " ", " ": " ", "!": "",
+    "quad": "   ", "qquad": "   ", "thinspace": " ", "enspace": " ", ",": " ", ";": " ", ":": " ", " ": " ", "!": "",
     "sum": "Σ", "prod": "Π", "max": "max", "min": "min", "exp": "exp", "log": "log", "ln": "ln", "tanh": "tanh", "sinh": "sinh",
     "cosh": "cosh", "sin": "sin", "cos": "cos", "tan": "tan", "bmod": " mod ", "lvert": "|", "rvert": "|", "lfloor": "⌊",
     "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "langle": "⟨", "rangle": "⟩", "_": "_", "{": "{", "}": "}", "%": "%", "&": "&",
     "#": "#",
 }  # fmt: skip
 """Macros without an argument."""
-UPRIGHT = frozenset({"mathrm", "operatorname", "text", "mathbf", "mathcal"})
+UPRIGHT = frozenset({"mathrm", "mathit", "operatorname", "text", "mathbf", "mathcal"})
 """Macros that only change how their argument looks."""
 ACCENTS: Mapping[str, str] = {"dot": "\u0307", "bar": "\u0304", "tilde": "\u0303", "hat": "\u0302"}
 RAISED: Mapping[str, str] = {"2": "²", "3": "³", "ᵀ": "ᵀ", "-1": "⁻¹"}
 LARGE = ("Σ", "Π", "max", "min")
 SIZES = frozenset({"d", "H"})
 INDICES = frozenset("bkghijcefauptwxyz")
-SCRIPT = str.maketrans("CESKV", "𝒞ℰ𝒮𝒦𝒱")
-BOLD = str.maketrans("1", "𝟏")
+UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+SCRIPT = str.maketrans(UPPER, "𝒜ℬ𝒞𝒟ℰℱ𝒢ℋℐ𝒥𝒦ℒℳ𝒩𝒪𝒫𝒬ℛ𝒮𝒯𝒰𝒱𝒲𝒳𝒴𝒵")
+BOLD = str.maketrans({"1": "𝟏"} | {c: chr(0x1D400 + k) for k, c in enumerate(UPPER + UPPER.lower())})
 
 NAME_IN_BRACKETS = re.compile(r"(?<![\w^])\((\w+(?:\^\(\w+\))?)\)\[")
 """A name with a subscript, which LaTeX brackets before a second one: text has that one in brackets of its own."""

@@ -164,7 +164,7 @@ def test_large_matrices_are_elided_unless_values_are_asked_for() -> None:
 
 def test_shapes_stand_under_the_symbols() -> None:
     d = derive(shapes=True)
-    assert d["R"].matrix[0].latex == r"\underset{n \times m}{R} = \underset{n \times d_k}{Q} \underset{d_k \times m}{K^{\top}}"
+    assert d["R"].matrix[0].latex == r"\underset{n \times m}{R} = \underset{n \times d_k}{Q} \enspace \underset{d_k \times m}{K^{\top}}"
     assert "Shapes: R: n × m, Q: n × d_k, K: m × d_k." in d.to_text() and "underset" not in d.to_text()
     assert d["R"].index == derive()["R"].index and derive(detail="full", shapes=False)["R"].shapes == ()
 
@@ -180,7 +180,7 @@ def test_shapes_of_neighbours_fit(name: str) -> None:
         for f in s.matrix:
             letters = list(under.finditer(f.latex))
             for a, b in itertools.pairwise(letters):
-                if f.latex[a.end() : b.start()] in (" ", r"\,"):
+                if f.latex[a.end() : b.start()] in (r" \enspace ", r"\,"):
                     found += 1
                     assert a[1].split(r" \times ")[1] == b[1].split(r" \times ")[0], (s.tensors, f.latex)
     assert found > 2

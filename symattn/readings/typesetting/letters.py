@@ -400,7 +400,8 @@ class Letters:
         return Letter(upright(bare) + prime)
 
     def _subscript(self, word: str) -> str:
-        if re.fullmatch(r"\d+|[A-Za-z]", word):
+        given = word in self.tensors and self.tensors[word] != TENSORS.get(word)
+        if re.fullmatch(r"\d+|[A-Za-z]", word) and not given:
             return word
         named = word in self.known or word in self.tensors or re.fullmatch(r"[A-Za-z]\d+", word)
         return self.tensor(word).tex() if named else upright(word)

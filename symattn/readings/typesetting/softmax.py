@@ -217,7 +217,8 @@ def softmax_matrix(found: Softmax, program: Program, printer: Printer, lhs: str)
     if form is None:
         return None
     if not found.extras:
-        return f"{lhs} = {printer.style.function('softmax')}{bracket(form)}"
+        below = "" if _by_rows(found, printer) else r"_{\mathrm{col}}"
+        return f"{lhs} = {printer.style.function('softmax')}{below}{bracket(form)}"
     row = _matrix_row(found, program, printer, form)
     return rf"{lhs} = {printer.style.function('diag')}{bracket(row)}^{{-1}} \exp{bracket(form)}" if row is not None else None
 
@@ -272,10 +273,15 @@ def _signs(latex: str) -> int:
     return len(re.sub(r"\\[A-Za-z]+|[{}\s]", "", latex))
 
 
+def _by_rows(found: Softmax, printer: Printer) -> bool:
+    """Whether the weights sum to 1 along the rows of their matrix, and not down its columns."""
+    return [a for a in found.weights.indices if a not in printer.batch | printer.hidden][-1] == found.over
+
+
 def _reduced(found: Softmax, program: Program, printer: Printer) -> str | None:
     batch = printer.batch | printer.hidden
     labels = tuple(a for a in found.weights.indices if a not in batch)
-    if len(labels) != 2 or labels[1] != found.over:
+    if len(labels) != 2 or found.over not in labels:
         return None
     try:
         form = Reduction(program, printer, batch).element(_score(found, program), labels)
@@ -285,6 +291,8 @@ def _reduced(found: Softmax, program: Program, printer: Printer) -> str | None:
 
 
 def _matrix_row(found: Softmax, program: Program, printer: Printer, score: str) -> str | None:
+    if not _by_rows(found, printer):
+        return None
     try:
         beside = [_vector(found, printer, program, x) for x in found.extras]
     except NoMatrixForm:
