@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 CHAPTERS = {
     "Learn": ["tutorials/index", "howto/index", "gallery"],
-    "Use": ["verify", "reports", "golden", "derive", "pictures", "audit", "claims", "python"],
+    "Use": ["verify", "reports", "golden", "derive", "cost", "pictures", "audit", "claims", "python"],
     "Say what is meant": ["definition", "arithmetic"],
     "Look up": ["variants/index", "theorems", "faults", "truth", "workers", "reference/index"],
     "Trust": ["guarantees", "tolerance_table", "findings", "performance"],
