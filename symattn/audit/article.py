@@ -117,7 +117,11 @@ def passages(a: Article) -> list[Passage]:
     """
     known: list[Table | Grid] = [*tables(a.text)]
     found = [Passage("table", t.start, t.end) for t in known]
-    drawn = grids(_outside(a.text, known))
+    drawn = (
+        grids(a.text)
+        if not known
+        else tuple(g for g in grids(a.text) if not any(t.start < g.end and g.start < t.end for t in known))
+    )
     found += [Passage("grid", g.start, g.end) for g in drawn]
     known += drawn
     cursor = 0
@@ -144,9 +148,11 @@ def passages(a: Article) -> list[Passage]:
 
 def _outside(text: str, known: Sequence[Table | Grid]) -> str:
     """The text with its tables blanked."""
-    for t in known:
-        text = text[: t.start] + re.sub(r"[^\n]", " ", text[t.start : t.end]) + text[t.end :]
-    return text
+    out, at = [], 0
+    for t in sorted(known, key=lambda t: t.start):
+        out += [text[at : max(at, t.start)], re.sub(r"[^\n]", " ", text[max(at, t.start) : t.end])]
+        at = max(at, t.end)
+    return "".join([*out, text[at:]])
 
 
 def _inner(text: str, m: re.Match[str]) -> tuple[int, int, int, str] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from symattn.audit.language_scan import Piece
 from symattn.audit.language_tokens import tokens
@@ -32,13 +33,14 @@ class Grid:
     """Of each line the lists, as places."""
 
 
-def grids(text: str) -> list[Grid]:
+@lru_cache(maxsize=4)
+def grids(text: str) -> tuple[Grid, ...]:
     r"""The blocks of a text.
 
     >>> [g.rows for g in grids("Q = [1 0]\n    [0 1]\n")]
     [(((4, 9),), ((14, 19),))]
     """
-    return list(_found(text))
+    return tuple(_found(text))
 
 
 def _found(text: str) -> Iterator[Grid]:

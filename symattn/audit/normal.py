@@ -62,13 +62,15 @@ def with_decimal_points(text: str) -> str:
     ('x = 5.77; [1.5; 2] and [1,2]', 'i = 1,2', 'f = 1,024')
     """
     points = bool(_POINT.search(text))
-    told = [m for m in _LISTED.finditer(text) if _stated(text, m.start()) and _level(text, m.start()) == ""]
+    found = list(_LISTED.finditer(text))
+    levels = _levels(text, [m.start() for m in found])
+    told = [m for m, level in zip(found, levels, strict=True) if level == "" and _stated(text, m.start())]
     if not any(_TELLING.match(text, m.start()) for m in told) and (points or len(told) < 2):
         return text
     out, at = [], 0
-    for m in _LISTED.finditer(text):
+    for m, level in zip(found, levels, strict=True):
         group = len(m[2]) == 3 and len(m[1]) <= 3 and m[1] != "0"
-        if (group and points) or _level(text, m.start()) not in ("", ";"):
+        if (group and points) or level not in ("", ";"):
             continue
         out += [text[at : m.start()], f"{m[1]}.{m[2]}".ljust(m.end() - m.start())]
         at = m.end()
@@ -79,16 +81,22 @@ def _stated(text: str, start: int) -> bool:
     return bool(_STATED.search(text, max(0, start - 20), start))
 
 
-def _level(text: str, place: int) -> str:
-    """What parts the elements of the bracket around a place: `;`, `,`, or nothing where there is no bracket in its paragraph."""
-    start = max(text.rfind("\n\n", 0, place), place - 400)
-    depth = 0
-    for k in range(place - 1, max(start, -1), -1):
-        if text[k] in ")]":
-            depth += 1
-        elif text[k] in "([":
-            depth -= 1
-            if depth < 0:
-                end = next((j for j in range(place, min(len(text), place + 400)) if text[j] in ")]"), place)
-                return ";" if ";" in text[k:end] else ","
-    return ""
+def _levels(text: str, places: list[int]) -> list[str]:
+    """What parts the elements of the bracket around each place: `;`, `,`, or nothing where its paragraph has no bracket open."""
+    wanted, out = iter(places), []
+    place = next(wanted, None)
+    opened: list[int] = []
+    for m in re.compile(r"[(\[)\];]|\n\n|\d").finditer(text):
+        if m[0] in "([":
+            opened.append(m.start())
+        elif m[0] in ")]" and opened:
+            opened.pop()
+        elif m[0] == "\n\n":
+            opened = []
+        elif place == m.start():
+            end = re.compile(r"[)\]]|\Z").search(text, place, place + 400) if opened else None
+            out.append(
+                "" if not opened else ";" if ";" in text[max(opened[-1], place - 400) : end.start() if end else place] else ","
+            )
+            place = next(wanted, None)
+    return out

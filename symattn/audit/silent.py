@@ -45,7 +45,13 @@ def silent(article: Article, read: Iterable[tuple[int, int]], printed: Iterable[
     known = set(printed)
     lines: dict[int, None] = {}
     for m in _RESULT.finditer(article.text):
-        if any(covered[m.start() : m.end()]) or _is_label(article, m) or m[0].rstrip("\\% \n") in known:
+        if (
+            article.line(m.start()) in lines
+            or len(lines) > MOST_LINES
+            or any(covered[m.start() : m.end()])
+            or _is_label(article, m)
+            or m[0].rstrip("\\% \n") in known
+        ):
             continue
         lines[article.line(m.start())] = None
     return [Unread(_text(article, n), REASON, str(n)) for n in list(lines)[:MOST_LINES]]
@@ -56,7 +62,7 @@ def _is_label(article: Article, m: re.Match[str]) -> bool:
     if "[" in m[0] or "%" in m[0]:
         return False
     begin = article.starts[article.line(m.start()) - 1]
-    before = article.source[begin : m.start()]
+    before = article.source[max(begin, m.start() - 40) : m.start()]
     heading = not before.strip(" \t#>*") and re.match(r"\s+[A-Z]|\.?\d", article.source[m.end() : m.end() + 2] or "")
     labelled = _LABELLED.search(before) and before.strip(" \t#>*") != ""
     return bool(heading or labelled or _LENGTH.match(article.source, m.end()) or _ARXIV.match(m[0].strip()))
@@ -65,4 +71,4 @@ def _is_label(article: Article, m: re.Match[str]) -> bool:
 def _text(article: Article, line: int) -> str:
     begin = article.starts[line - 1]
     end = article.source.find("\n", begin)
-    return cut(" ".join(article.source[begin : end if end >= 0 else None].split()))
+    return cut(" ".join(article.source[begin : min(end if end >= 0 else begin + 400, begin + 400)].split()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from symattn.audit.language import parse
 from symattn.audit.language_nodes import Name, Node
@@ -45,7 +46,8 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def tables(text: str) -> list[Table]:
+@lru_cache(maxsize=4)
+def tables(text: str) -> tuple[Table, ...]:
     r"""The tables of a text.
 
     >>> (t,) = tables("| word | weight |\n|---|---|\n| cat | 0.19 |\n")
@@ -53,7 +55,7 @@ def tables(text: str) -> list[Table]:
     (['word', 'weight'], [['cat', '0.19']])
     """
     found = [*_markdown(text), *_html(text), *_latex(text)]
-    return sorted((t for t in found if t is not None), key=lambda t: t.start)
+    return tuple(sorted((t for t in found if t is not None), key=lambda t: t.start))
 
 
 def _markdown(text: str) -> Iterator[Table | None]:
@@ -98,6 +100,8 @@ def _latex(text: str) -> Iterator[Table | None]:
 
 
 def _table(text: str, lines: list[tuple[int, int]], start: int, end: int) -> Table | None:
+    if len(lines) > MOST_CELLS // 2:
+        return None
     rows = [tuple(_cells(text, low, high)) for low, high in lines]
     rows = [r for r in rows if any(c.text for c in r)]
     if len(rows) < 2 or max(map(len, rows)) < 2 or sum(map(len, rows)) > MOST_CELLS:

@@ -80,3 +80,28 @@ def test_a_misprint_among_inputs_is_one_error() -> None:
     assert _missed(page, [first], (1,)) == []
     changed = audit_article(_changed(page, first, 0, 1)).audit
     assert [f.note for f in changed.findings if f.note] == ["with 0 here what follows from it is right"]
+
+
+NOTATIONS = ("notes.tex", "tables.md", "session.txt")
+"""LaTeX notes, tables with sentences of arithmetic, a session of Python."""
+
+
+def _results(name: str) -> tuple[str, list[Number]]:
+    """A page, and the numbers that it computes."""
+    page, numbers = _page(name)
+    marks = {m.start for m in audit_article(page).marks}
+    return page, [n for n in numbers if n.start in marks and page[n.start : n.end] == n.text]
+
+
+@pytest.mark.parametrize("name", NOTATIONS)
+def test_results_in_other_notations(name: str) -> None:
+    page, results = _results(name)
+    assert len(results) > 8
+    assert _missed(page, results[::3], (1,)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOTATIONS)
+def test_each_digit_of_each_result_in_other_notations(name: str) -> None:
+    page, results = _results(name)
+    assert _missed(page, results, (1, 3, 5)) == []

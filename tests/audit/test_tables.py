@@ -106,4 +106,4 @@ def test_a_table_that_repeats_a_result_with_a_slip() -> None:
 
 
 def test_bars_that_are_no_table() -> None:
-    assert tables("|q| = 3 and |k| = 4\n---\n| a\n") == []
+    assert tables("|q| = 3 and |k| = 4\n---\n| a\n") == ()
