@@ -54,7 +54,7 @@ def _found(text: str) -> Iterator[Grid]:
         grid = _grid(text, lines, k, rows) if len(rows) > 1 else None
         if grid is not None:
             yield grid
-        k += max(1, len(rows)) if grid is not None else 1
+        k += max(1, len(rows)) if grid is not None or len(rows) < 2 else _skipped(text, lines, k, rows)
 
 
 def _rows(text: str, lines: list[tuple[int, int]], k: int) -> list[tuple[tuple[int, int], ...]]:
@@ -73,6 +73,12 @@ def _rows(text: str, lines: list[tuple[int, int]], k: int) -> list[tuple[tuple[i
         first = first or columns
         out.append(found)
     return out
+
+
+def _skipped(text: str, lines: list[tuple[int, int]], k: int, rows: list[tuple[tuple[int, int], ...]]) -> int:
+    """How many lines of a block that is no drawing begin none either: those up to the last line of words but one."""
+    said = [n for n, row in enumerate(rows) if _between(text, lines[k + n], row).strip()]
+    return len(rows) if not said else said[-2] + 1 if len(said) > 1 else max(1, len(rows) - 1)
 
 
 def _grid(text: str, lines: list[tuple[int, int]], k: int, rows: list[tuple[tuple[int, int], ...]]) -> Grid | None:
