@@ -10,6 +10,7 @@ from symattn.verify.faults import (
     emulated,
     emulated_backward,
     emulated_rounding,
+    givenmasks,
     heads,
     leaking,
     masking,
@@ -24,7 +25,7 @@ from symattn.verify.faults.fault import Fault
 FAMILIES: Mapping[str, tuple[Fault, ...]] = {
     "heads and layouts": heads.ROWS,
     "scale and softcap": scaling.ROWS,
-    "masks": masking.ROWS,
+    "masks": (*masking.ROWS, *givenmasks.ROWS),
     "leaks and tails": leaking.ROWS,
     "softmax, LSE, sinks, dropout": normalizing.ROWS,
     "ALiBi and biases": positions.ROWS,

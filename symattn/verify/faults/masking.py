@@ -1,16 +1,13 @@
-"""Faults of masks: alignment of causal masks, width and alignment of windows, prefixes, documents, padding, given masks."""
+"""Faults of masks by position: alignment of causal masks, width and alignment of windows, prefixes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any
 
-import numpy as np
 import sympy as sp
 
-from symattn.indexed import all_reads, conjuncts, name_of
-from symattn.intake import Array
+from symattn.indexed import conjuncts
 from symattn.verify.faults.fault import Alternative, Edit, Fault, Situation
 from symattn.verify.faults.structure import I, J, as_bound, bounds_of, pairs_condition, with_conjunct, without
 
@@ -143,93 +140,10 @@ def _prefix_off(s: Situation) -> Iterator[Alternative]:
             yield Alternative(label, fields={p: s.fields[p] + by})
 
 
-def _without(field: str) -> Rewrite:
-    """A part of the mask that is a Boolean field of the definition, left out."""
-
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        if getattr(s.definition, field):
-            fields: dict[str, Any] = {field: False}
-            yield from s.changed("", **fields)
-
-    return rewrite
-
-
-def _lengths(by: int) -> Rewrite:
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        if s.definition.key_lengths:
-            moved = s.fields["key_lengths"] + by
-            yield Alternative(fields={"key_lengths": np.clip(moved, 1, s.sizes["M"]).astype(moved.dtype)})
-
-    return rewrite
-
-
-def _polarity(s: Situation) -> Iterator[Alternative]:
-    if s.definition.attn_mask == "boolean":
-        other = "drop" if s.definition.mask_polarity == "attend" else "attend"
-        yield from s.changed("", mask_polarity=other)
-
-
-def _no_mask(s: Situation) -> Iterator[Alternative]:
-    if s.definition.attn_mask is not None:
-        yield from s.changed("", attn_mask=None, mask_axes=None)
-
-
-def mask_only(s: Situation) -> Iterator[Alternative]:
-    """Of an additive mask the places of -inf alone."""
-    if s.definition.attn_mask == "additive":
-        a = s.fields["attn_mask"]
-        yield Alternative(fields={"attn_mask": np.where(np.isneginf(a), a, np.zeros_like(a))})
-
-
-def _added_twice(s: Situation) -> Iterator[Alternative]:
-    if s.definition.attn_mask == "additive":
-        yield Alternative(fields={"attn_mask": s.fields["attn_mask"] * 2})
-
-
-def looked_at(name: str, axis: int, at: Callable[[int], Array]) -> Rewrite:
-    """A field read at other places of an axis, counted from the last of (B, H, i, j) where the field has fewer axes."""
-
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        a = s.fields.get(name)
-        if a is None or a.ndim < 2 or a.ndim + axis < 0 or a.shape[axis] < 2 or name + "_axes" in _renamed(s, name):
-            return
-        order = at(a.shape[axis])
-        places = np.take(np.arange(a.size).reshape(a.shape), order, axis=axis)
-        yield Alternative(reads={name: places})
-
-    return rewrite
-
-
-def _renamed(s: Situation, name: str) -> tuple[str, ...]:
-    """Where a mask does not carry its axes in the order of (B, H, i, j) from the right."""
-    axes = {"attn_mask": s.definition.mask_axes, "bias": s.definition.bias_axes}.get(name)
-    return () if axes is None or "bhij".endswith(axes) else (name + "_axes",)
-
-
-def transposed(name: str) -> Rewrite:
-    """A field with queries and keys exchanged, where there are as many of both."""
-
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        a = s.fields.get(name)
-        if a is not None and a.ndim >= 2 and a.shape[-1] == a.shape[-2] > 1:
-            yield Alternative(reads={name: np.swapaxes(np.arange(a.size).reshape(a.shape), -1, -2)})
-
-    return rewrite
-
-
 def _triangle(s: Situation) -> Iterator[Alternative]:
     """The causal bound with queries and keys exchanged: the future only."""
     for c, offset in causal_bounds(s):
         yield Alternative(edit=with_part(c, sp.Ge(J, I + offset)))
-
-
-def _only_part(s: Situation) -> Iterator[Alternative]:
-    """One of several conditions of the mask left out that no other row is about."""
-    parts = conjuncts(pairs_condition(s.program))
-    for k, c in enumerate(parts):
-        b = as_bound(c)
-        if b is None and not any(name_of(r) in ("B", "M", "doc_q", "doc_k", "doc", "len") for r in all_reads(c)):
-            yield Alternative(f"condition {k + 1}", edit=without(c))
 
 
 _DIAGONAL = "the offset of the diagonal of the mask: tril(ones(n, m)) is aligned top-left"
@@ -314,78 +228,5 @@ ROWS = (
     Fault(
         "F74", "length of the prefix off by one", "mathematics", "j <= prefix", "j < prefix", _prefix_off,
         look="< and <= at the end of the prefix", convention="causal",
-    ),
-    Fault(
-        "F35", "packing leak: documents see each other", "mathematics", "all keys", "doc_q[i] == doc_k[j]",
-        _without("document"),
-        threads=("axolotl#3796", "nanoVLM#204"), look="whether the borders of documents (cu_seqlens) reach the kernel",
-        shows="several documents", blind="one document", convention="document",
-    ),
-    Fault(
-        "F75", "padded keys are attended to: given lengths are ignored", "mathematics", "all keys", "j < length",
-        _without("key_lengths"), threads=("HunyuanVideo#310",), look="whether lengths reach the kernel",
-        convention="key_lengths",
-    ),
-    Fault(
-        "F76", "one key beyond the given length is attended to", "mathematics", "j <= length", "j < length", _lengths(1),
-        look="< and <= at the end of the keys", convention="key_lengths",
-    ),
-    Fault(
-        "F77", "the last key of the given length is left out", "mathematics", "j < length - 1", "j < length", _lengths(-1),
-        look="< and <= at the end of the keys", convention="key_lengths",
-    ),
-    Fault(
-        "F30", "mask polarity reversed", "convention", "True drops", "True attends", _polarity,
-        threads=("pytorch#170400", "TransformerEngine#614"), look="what True means", shows="a Boolean mask",
-        convention="attn_mask",
-    ),
-    Fault(
-        "F78", "the given mask is ignored", "mathematics", "s", "s + mask", _no_mask,
-        look="whether attn_mask reaches the kernel",
-        shows="a given mask", convention="attn_mask",
-    ),
-    Fault(
-        "F79", "of an additive mask only the places of -inf are used", "mathematics", "s where mask > -inf", "s + mask",
-        mask_only,
-        look="a cast of the mask to Boolean", shows="an additive mask with finite entries", convention="attn_mask",
-    ),
-    Fault(
-        "F80", "an additive mask is added twice", "mathematics", "s + 2*mask", "s + mask", _added_twice,
-        look="a mask that is part of the score and added again", shows="an additive mask with finite entries",
-        convention="attn_mask",
-    ),
-    Fault(
-        "F81", "given mask transposed", "mathematics", "mask[j, i]", "mask[i, j]", transposed("attn_mask"),
-        look="the strides of the mask", shows="n = m", convention="attn_mask",
-    ),
-    Fault(
-        "F82", "the mask of the first batch entry is used for all", "mathematics", "mask[0]", "mask[b]",
-        looked_at("attn_mask", -4, lambda n: np.zeros(n, int)), look="the batch stride of the mask",
-        shows="a mask per batch entry",
-        convention="attn_mask",
-    ),
-    Fault(
-        "F83", "the mask of the first head is used for all", "mathematics", "mask[b, 0]", "mask[b, h]",
-        looked_at("attn_mask", -3, lambda n: np.zeros(n, int)), look="the head stride of the mask", shows="a mask per head",
-        convention="attn_mask",
-    ),
-    Fault(
-        "F84", "the mask of the first query is used for all", "mathematics", "mask[0, j]", "mask[i, j]",
-        looked_at("attn_mask", -2, lambda n: np.zeros(n, int)), look="the row stride of the mask", shows="a mask per query",
-        convention="attn_mask",
-    ),
-    Fault(
-        "F85", "mask shifted by one key", "mathematics", "mask[i, j - 1]", "mask[i, j]",
-        looked_at("attn_mask", -1, lambda n: np.maximum(np.arange(n) - 1, 0)), threads=("tt-metal#38004",),
-        look="the column offset of the mask in a tile", shows="a given mask", convention="attn_mask",
-    ),
-    Fault(
-        "F160", "mask with its keys in reverse order", "mathematics", "mask[i, m - 1 - j]", "mask[i, j]",
-        looked_at("attn_mask", -1, lambda n: np.arange(n)[::-1]), look="the column stride of the mask", shows="a given mask",
-        convention="attn_mask",
-    ),
-    Fault(
-        "F86", "a condition of the mask is ignored", "mathematics", "keep without it", "keep", _only_part,
-        look="the parts of the mask", shows="a mask of several conditions", convention="mask",
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import sympy as sp
 from symattn.indexed import name_of, tensor
 from symattn.intake import Array
 from symattn.verify.faults.fault import Alternative, Fault, Predictions, Situation
-from symattn.verify.faults.masking import looked_at, transposed
+from symattn.verify.faults.givenmasks import looked_at, transposed
 from symattn.verify.faults.results import labelled
 from symattn.verify.faults.structure import I, J, softmax_of
 from symattn.verify.kernels.call import published_slopes

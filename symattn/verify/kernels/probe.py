@@ -7,100 +7,18 @@ is printed is a table that ``--arithmetic FILE`` takes; each line says whether i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from symattn import formats
 from symattn.arithmetic import SHORT
-from symattn.definition import Definition
 from symattn.errors import DefinitionError
-from symattn.intake import Array
-from symattn.verify.kernels.base import Kernel, guarded
-from symattn.verify.kernels.call import Call
+from symattn.verify.kernels.base import Kernel
+from symattn.verify.kernels.probed import WIDTH, Line, Probe, filled, first_channel
 
-WIDTH = 16
-"""Channels of queries, keys and values: a scale of 1/4, which rounds nothing, and a multiple of 8, which some kernels ask for."""
 LONGEST = 2048
 """Keys that are tried in search of a tile."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One entry of the table: a field, its value, and what is known of it."""
-
-    field: str
-    value: str | float | int | None
-    remark: str
-
-    def toml(self) -> str:
-        """The line; a comment where there is no value."""
-        if self.value is None:
-            return f"# {self.field}: {self.remark}"
-        shown = f'"{self.value}"' if isinstance(self.value, str) else f"{self.value!r}"
-        return f"{self.field} = {shown}  # {self.remark}"
-
-
-@dataclass(frozen=True)
-class Probe:
-    """A kernel in one dtype, asked one head at a time."""
-
-    kernel: Kernel
-    dtype: str
-
-    def __call__(self, query: Array, key: Array, value: Array, scale: str | None = None) -> tuple[Array, Array | None]:
-        """Output (n, dv) and LSE (n,), None in 16 bits, as float64, for queries (n, d), keys (m, d), values (m, dv)."""
-        call = self._call(query, key, value, scale)
-        found = guarded(self.kernel.name, lambda: self.kernel.forward(call))
-        lse = found.get("lse")
-        fine = lse is not None and lse.dtype.itemsize >= 4
-        return found["out"][0, 0].astype(np.float64), lse[0, 0].astype(np.float64) if lse is not None and fine else None
-
-    def gradients(self, query: Array, key: Array, value: Array, grad_out: Array) -> dict[str, Array]:
-        """The gradients in float64, by field name."""
-        call = self._call(query, key, value, None, grad_out)
-        forward = guarded(self.kernel.name, lambda: self.kernel.forward(call))
-        given = {"grad_out": call.fields["grad_out"]}
-        given |= {k: forward[k] for k in self.kernel.takes(call, forward) if k in forward}
-        if "grad_lse" in self.kernel.takes(call, forward):
-            given["grad_lse"] = np.zeros(call.query.shape[:3], call.dtype)
-        found = guarded(self.kernel.name, lambda: self.kernel.backward(call, given))
-        return {k: a[0, 0].astype(np.float64) for k, a in found.items()}
-
-    def can(self, *, scale: bool = False, backward: bool = False) -> bool:
-        """Whether the kernel takes the plain definition in this dtype, with a scale, and has gradients."""
-        x = np.zeros((2, WIDTH))
-        call = self._call(x, x, x, "3/4" if scale else None)
-        return self.kernel.unsupported(call) is None and (not backward or self.kernel.has_backward(call))
-
-    def _call(self, query: Array, key: Array, value: Array, scale: str | None, grad_out: Array | None = None) -> Call:
-        kind = formats.get(self.dtype).dtype
-        given = {"query": query, "key": key, "value": value} | ({} if grad_out is None else {"grad_out": grad_out})
-        fields = {k: np.ascontiguousarray(a, dtype=np.float64).astype(kind)[None, None] for k, a in given.items()}
-        return Call(Definition(scale=scale), fields)
-
-    def rounded(self, x: Array | float) -> Array:
-        """Numbers rounded to the dtype, in float64."""
-        return np.asarray(x, dtype=np.float64).astype(formats.get(self.dtype).dtype).astype(np.float64)
-
-    @property
-    def unit(self) -> float:
-        """The unit roundoff of the dtype."""
-        return float(formats.get(self.dtype).unit_roundoff)
-
-
-def _first(x: Array, width: int = WIDTH) -> Array:
-    """A column as the first channel."""
-    return np.pad(np.asarray(x, dtype=np.float64).reshape(-1, 1), [(0, 0), (0, width - 1)])
-
-
-def _filled(scores: Array, key: Array) -> tuple[Array, Array]:
-    """Queries with a given first channel, and at least as many keys: those added have a score of -1000, and weight 0."""
-    query, more = _first(scores), max(len(scores) - len(key), 0)
-    query[:, 1] = 1
-    far = np.zeros((more, WIDTH))
-    far[:, 1] = -4000
-    return query, np.concatenate([key, far])
 
 
 def exp_error(p: Probe) -> Line:
@@ -110,7 +28,7 @@ def exp_error(p: Probe) -> Line:
     Without an LSE the two weights themselves are read off the output with V = I, as finely as the dtype allows.
     """
     scores = np.unique(p.rounded(np.linspace(2**-6, 6, 3000 if p.dtype in ("float64", "float32") else 500)))
-    query, key = _filled(-4 * scores, np.concatenate([np.zeros((1, WIDTH)), np.tile(_first(np.ones(1)), (255, 1))]))
+    query, key = filled(-4 * scores, np.concatenate([np.zeros((1, WIDTH)), np.tile(first_channel(np.ones(1)), (255, 1))]))
     out, lse = p(query, key, np.eye(len(key), WIDTH))
     if lse is None:
         smallest = float(formats.get(p.dtype).eta)
@@ -193,7 +111,7 @@ def cast_of_weights(p: Probe) -> Line:
     for k, s in enumerate(scores):
         value = np.zeros((2, WIDTH))
         value[0, 0], value[1, 0] = 1, -c[k]
-        seen[k] = p(_first(np.array([-4 * s])), np.stack([np.zeros(WIDTH), _first(np.ones(1))[0]]), value)[0][0, 0]
+        seen[k] = p(first_channel(np.array([-4 * s])), np.stack([np.zeros(WIDTH), first_channel(np.ones(1))[0]]), value)[0][0, 0]
     models = {
         "not rounded": (1 - c * e) / (1 + e),
         "rounded before they are divided": (1 - c * p.rounded(e)) / (1 + e),
@@ -228,7 +146,7 @@ def tile(p: Probe) -> Line:
     def together(at: int, k: int, m: int) -> bool:
         key, value = np.zeros((m, WIDTH)), np.zeros((m, WIDTH))
         key[k, 0], value[at, 0], value[k, 0] = 1, 1, -float(p.rounded(np.exp(-x)))
-        out = p(_first(np.array([4 * x])), key, value)[0][0, 0] * (1 + (m - 1) * np.exp(-x))
+        out = p(first_channel(np.array([4 * x])), key, value)[0][0, 0] * (1 + (m - 1) * np.exp(-x))
         return bool(abs(out) < abs(left) / 2)
 
     for order, at in (("forward", 0), ("reverse", LONGEST - 1)):
@@ -254,7 +172,7 @@ def buffers(p: Probe) -> list[Line]:
         top = min(t, 12)
         key[spots[list(order)], 1] = [2.0**top, 2.0 ** (top - t), -(2.0**top)]
         value[spots, 0], value[spots + np.array([1, 1, -1]), 0] = m, -m
-        grad = p.gradients(np.zeros((1, WIDTH)), key, value, _first(np.ones(1)))["grad_query"][0, 1]
+        grad = p.gradients(np.zeros((1, WIDTH)), key, value, first_channel(np.ones(1)))["grad_query"][0, 1]
         return bool(grad > 2.0 ** (top - t) / 4 / 2)
 
     def in_dv(t: int, order: tuple[int, int, int]) -> bool:
@@ -278,7 +196,7 @@ def scale_of(p: Probe) -> Line:
     if p.dtype in ("float64", "float32"):
         return Line("scale_before", None, f"assumed: not told apart in {p.dtype}")
     s, q = 0.71, np.unique(p.rounded(np.linspace(4.01, 6.9, 60)))
-    query, key = _filled(q, np.stack([np.zeros(WIDTH), _first(np.full(1, 1.1875))[0]]))
+    query, key = filled(q, np.stack([np.zeros(WIDTH), first_channel(np.full(1, 1.1875))[0]]))
     out, lse = p(query, key, np.eye(len(key), WIDTH), scale="71/100")
     k, root = 1.1875, np.sqrt(s)
     seen = np.log(out[:, 1] / out[:, 0]) if lse is None else np.log(np.expm1(lse))
