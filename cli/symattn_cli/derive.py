@@ -93,6 +93,7 @@ def command(
         list[str] | None, typer.Option("--size", metavar="NAME=N", help="A size of what is drawn: dmodel, d, dv, dff, n, m ...")
     ] = None,
     dmodel: Annotated[int | None, typer.Option("--dmodel", metavar="N", help="The same as --size dmodel=N.")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of --format json.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List variants, shipped examples and kernels.")] = False,
 ) -> None:
     """Derive attention step by step: symbols, numbers put in, exact values, decimals.
@@ -100,6 +101,11 @@ def command(
     VARIANT is a row of the catalogue (see --list). An example brings its own definition; flags go over it. Without an example
     the steps are symbolic.
     """
+    if schema:
+        from symattn.derivation.jsonform import schema as text
+
+        typer.echo(text(), nl=False)
+        return
     if list_:
         typer.echo(_listing(), nl=False)
         return

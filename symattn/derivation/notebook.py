@@ -52,12 +52,12 @@ def document(d: Derivation) -> str:
         import nbformat
     except ImportError as why:
         raise MissingDependencyError("a notebook needs nbformat: pip install 'symattn[notebook]'") from why
-    made = nbformat.v4.new_notebook(metadata=_metadata())
+    made = nbformat.v4.new_notebook(metadata=_metadata())  # type: ignore[no-untyped-call]
     for k, (kind, text) in enumerate(cells(d)):
         new = nbformat.v4.new_markdown_cell if kind == "markdown" else nbformat.v4.new_code_cell
-        made.cells.append(new(text, id=f"cell-{k}"))
+        made.cells.append(new(text, id=f"cell-{k}"))  # type: ignore[no-untyped-call]
     nbformat.validate(made)
-    return str(nbformat.writes(made)) + "\n"
+    return str(nbformat.writes(made)) + "\n"  # type: ignore[no-untyped-call]
 
 
 def _metadata() -> dict[str, Any]:
@@ -71,13 +71,15 @@ def cells(d: Derivation) -> Iterator[tuple[str, str]]:
     """``("markdown", text)`` and ``("code", text)``, one after the other."""
     python = Python(d.source.program) if d.source is not None else None
     left = list(d.source.program) if d.source is not None else []
+    groups = [{s.name for s in group} for group in d.source.program.groups()] if d.source is not None else []
     for k, part in enumerate(Cells(d).parts()):
         yield "markdown", "\n".join(part.lines).strip()
         if python is not None and not k:
             yield "code", SETUP.format(digits=d.digits + GUARD).strip()
             yield "code", _inputs(d, python)
         if python is not None and part.step is not None:
-            last = max((n for n, s in enumerate(left) if s.name in part.step.tensors), default=-1)
+            wanted = {name for group in groups if group & {*part.step.tensors} for name in group}
+            last = max((n for n, s in enumerate(left) if s.name in wanted), default=-1)
             code = _step(part.step, left[: last + 1], python)
             left = left[last + 1 :]
             if code:

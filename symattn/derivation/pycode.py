@@ -103,10 +103,11 @@ class Python:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        taken = {a.name for a in program.dims} | RESERVED
+        self.index = {a: _identifier(a.name) for a in program.dims}
+        taken = set(self.index.values()) | RESERVED
         self.names: dict[str, str] = {}
         for name in (*program.inputs, *(s.name for s in program)):
-            own = name if name.isidentifier() and not keyword.iskeyword(name) else "x_" + "".join(c for c in name if c.isalnum())
+            own = _identifier(name)
             while own in taken:
                 own += "_"
             self.names[name] = own
@@ -122,12 +123,12 @@ class Python:
         def O(i, e):
             return total(P(i, j) * V(j, e) for j in range(size.m) if j <= i)
         """
-        head = f"def {self.names[s.name]}({', '.join(a.name for a in s.indices)}):"
+        head = f"def {self.names[s.name]}({', '.join(self.index[a] for a in s.indices)}):"
         shape = ", ".join(self.whole(self.program.dims[a]) for a in s.indices)
         clauses = [self.condition(c) for c in sorted(conjuncts(s.where), key=_reads)] if s.where != sp.true else []
         test = f" if {' and '.join(clauses)}" if clauses else ""
         if s.over:
-            loops = " ".join(f"for {a.name} in range({self.whole(self.program.dims[a])})" for a in s.over)
+            loops = " ".join(f"for {self.index[a]} in range({self.whole(self.program.dims[a])})" for a in s.over)
             body = f"{REDUCE[s.reduce]}({self.number(s.expr)} {loops}{test})"
         else:
             body = f"{self.number(s.expr)}{test} else mp.mpf(0)" if test else self.number(s.expr)
@@ -138,9 +139,14 @@ class Python:
         if e.is_Integer:
             return str(e)
         if e.is_Symbol:
-            return e.name if e in self.program.dims else f"size.{e.name}"
-        if isinstance(e, sp.Add) and all(t.is_Integer or (t.is_Symbol and t in self.program.dims) for t in e.args):
-            return " + ".join(map(self.whole, sorted(e.args, key=lambda t: t.is_Integer)))
+            return self.index.get(e) or f"size.{e.name}"
+        terms = dict(e.as_coefficients_dict()) if isinstance(e, (sp.Add, sp.Mul)) else {}
+        if terms and all(c.is_Integer and (t == 1 or (t.is_Symbol and t.is_integer)) for t, c in terms.items()):
+            out = ""
+            for t, c in sorted(terms.items(), key=lambda x: (bool(x[0] == 1), bool(x[1] < 0), str(x[0]))):
+                body = str(abs(c)) if t == 1 else self.whole(t) if abs(c) == 1 else f"{abs(c)} * {self.whole(t)}"
+                out += f" {'-' if c < 0 else '+'} {body}" if out else f"{'-' if c < 0 else ''}{body}"
+            return out
         return f"int({self.number(e)})"
 
     def condition(self, c: Any) -> str:
@@ -158,7 +164,8 @@ class Python:
 
     def side(self, e: sp.Expr) -> str:
         """A side of a comparison; an index stays a whole number."""
-        return self.whole(e) if e.is_Symbol and e.is_integer else self.number(e)
+        text = self.whole(e) if e.is_integer and not _reads(e) else ""
+        return self.number(e) if not text or text.startswith("int(") else text
 
     def number(self, e: sp.Expr) -> str:
         """A real number."""
@@ -225,6 +232,16 @@ class Python:
             return f"mp.sqrt({self.number(base)})", ATOM
         under = f"mp.mpf({base})" if base.is_Integer else self._at(base, ATOM)
         return f"{under} ** {self._at(exponent, ATOM)}", POWER
+
+
+def _identifier(name: str) -> str:
+    """A name that Python takes.
+
+    >>> _identifier("j'"), _identifier("lambda")
+    ('j_1', 'lambda_')
+    """
+    own = "".join(c if c.isalnum() or c == "_" else "_1" for c in name)
+    return own if own.isidentifier() and not keyword.iskeyword(own) else f"{own}_" if own.isidentifier() else f"x_{own}"
 
 
 def _reads(e: sp.Basic) -> bool:

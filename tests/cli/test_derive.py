@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from symattn import variants
 from symattn.derivation import shipped
 from symattn_cli.app import app
-from tests.support import rows
+from tests.support import require_program, rows
 
 
 def run(*words: str) -> Result:
@@ -104,6 +104,39 @@ def test_a_kernel() -> None:
     ):
         wrong = run(*words)
         assert wrong.exit_code == 2 and says in wrong.output
+
+
+def test_the_schema_is_printed() -> None:
+    result = run("--schema")
+    assert result.exit_code == 0 and json.loads(result.stdout)["title"] == "symattn derivation"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--pdf"], "give -o FILE.pdf"),
+        (["--pdf", "--format", "html", "-o", "x.pdf"], "a PDF is made of LaTeX"),
+        (["--pdf", "--fragment", "-o", "x.pdf"], "a fragment is no whole document"),
+        (["-o", "x.pdf"], "a PDF is asked for by --pdf"),
+        (["--fragment"], "is for --format latex and html, got text"),
+        (["--prefix", "x"], "labels have a prefix in a LaTeX fragment"),
+        (["--page", "a5"], "is for LaTeX"),
+        (["--format", "latex", "--page", "a3"], "--page is one of a4, letter, a5, narrow, got 'a3'"),
+        (["--format", "latex", "--fragment", "--prefix", "a}"], "a prefix of labels is made of"),
+    ],
+)
+def test_options_of_forms_that_do_not_belong_together(words: list[str], says: str, tmp_path: Path) -> None:
+    result = run("causal", *words)
+    assert result.exit_code in (2, 4) and says in " ".join(result.stderr.split()) and result.stdout == ""
+
+
+def test_a_pdf_and_fragments(tmp_path: Path) -> None:
+    require_program("pdflatex")
+    result = run("causal", "--pdf", "--page", "a5", "-o", str(tmp_path / "x.pdf"))
+    assert result.exit_code == 0 and (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF-")
+    tex = run("causal", "--format", "latex", "--fragment", "--prefix", "mine").stdout
+    assert tex.startswith("% causal\n") and r"\label{mine:1}" in tex
+    assert run("causal", "--format", "html", "--fragment").stdout.startswith("<style>")
 
 
 def test_list() -> None:
