@@ -13,6 +13,7 @@ from symattn.audit.article import Article
 from symattn.audit.findings import Unread
 from symattn.audit.outcome import cut
 
+_NUMBERS = re.compile(r"\d+(?:\.\d*)?(?:e[-+]?\d+)?")
 MOST_LINES = 300
 REASON = "numbers that no equation reads: nothing to check them by"
 _RESULT = re.compile(
@@ -50,7 +51,7 @@ def silent(article: Article, read: Iterable[tuple[int, int]], printed: Iterable[
             or len(lines) > MOST_LINES
             or any(covered[m.start() : m.end()])
             or _is_label(article, m)
-            or m[0].rstrip("\\% \n") in known
+            or known.issuperset(_NUMBERS.findall(m[0]))
         ):
             continue
         lines[article.line(m.start())] = None

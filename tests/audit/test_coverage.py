@@ -14,6 +14,8 @@ SILENT = (
     ("```\nprint(x)\n[0.1 0.2]\n```\n", ["3"]),
     ("Softmax: the first gets 66.5% of it.", ["1"]),
     ("# 3.2 Scores\n\nSee Section 4.1 and Figure 2.3, arXiv:1706.03762, with Python 3.11.", []),
+    ("The scores $[5, 12]$ give $[5, 12] / 2 = [2.5, 6]$", []),
+    ("The scores $[5, 13]$ give $[5, 12] / 2 = [2.5, 6]$", ["1"]),
     ("The 3 words of 2017 in 8 heads", []),
     ("e^2 = 7.389, and this 7.389 is used again, 7.389 it is", []),
     ("| a | b |\n|---|---|\n| 0.1 | 0.2 |\n| 0.3 | 0.4 |\n", ["3"]),
