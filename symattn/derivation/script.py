@@ -14,6 +14,7 @@ from symattn.readings.typesetting.conditions import conditions_of, where_clause
 from symattn.readings.typesetting.indexform import BIG, right_hand_side, with_constants
 from symattn.readings.typesetting.letters import script
 from symattn.readings.typesetting.scalars import PRODUCT, Printer, at, printer_for
+from symattn.readings.typesetting.softmax import SUCH, long_below
 from symattn.sums import SumOver
 
 __all__ = ["Script", "both"]
@@ -60,8 +61,15 @@ class Script:
         return both(lambda style: self.tex(e, style, s))
 
     def chain(self, parts: Sequence[sp.Expr], s: Statement | None = None) -> Formula:
-        """Expressions that are equal, one after the other."""
-        return both(lambda style: " = ".join(self.tex(e, style, s) for e in parts))
+        """Expressions that are equal, one after the other; a condition too long to stand below a sum stands behind them."""
+        found = {x.where for e in parts for x in e.atoms(SumOver)}
+
+        def write(style: Style) -> str:
+            p = self.printer(style, s)
+            behind = [w for w in found if w != sp.true and long_below(conditions_of(w, p))]
+            return " = ".join(self.tex(e, style, s) for e in parts) + (where_clause(sp.And(*behind), p) if behind else "")
+
+        return both(write)
 
     def tex(self, e: sp.Expr, style: Style, s: Statement | None = None) -> str:
         """An expression with sums in it: terms and factors that are sums come last."""
@@ -97,4 +105,5 @@ class Script:
         indices = ",".join(p.tex(a) for a in e.over)
         if e.where == sp.true:
             return indices
-        return f"{indices} :{p.style.thin}" + ", ".join(conditions_of(e.where, p))
+        below = conditions_of(e.where, p)
+        return rf"\text{{{SUCH}}} {indices}" if long_below(below) else f"{indices} :{p.style.thin}" + ", ".join(below)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_every_page_is_written_in_every_form(detail: str, show: str) -> None:
 
 
 @pytest.mark.parametrize("detail", ["brief", "full"])
-def test_pages_compile(detail: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_pages_compile(detail: str, tmp_path: Path) -> None:
     d = derive(example=examples.parse(TWO_HEADS, "two heads"), detail=detail, show="side-by-side", gradient=True)
     assert complaints(compiled(d.to_latex(), tmp_path)) == []
 
@@ -164,7 +165,10 @@ def test_large_matrices_are_elided_unless_values_are_asked_for() -> None:
 
 def test_shapes_stand_under_the_symbols() -> None:
     d = derive(shapes=True)
-    assert d["R"].matrix[0].latex == r"\underset{n \times m}{R} = \underset{n \times d_k}{Q} \enspace \underset{d_k \times m}{K^{\top}}"
+    assert (
+        d["R"].matrix[0].latex
+        == r"\underset{n \times m}{R} = \underset{n \times d_k}{Q} \enspace \underset{d_k \times m}{K^{\top}}"
+    )
     assert "Shapes: R: n × m, Q: n × d_k, K: m × d_k." in d.to_text() and "underset" not in d.to_text()
     assert d["R"].index == derive()["R"].index and derive(detail="full", shapes=False)["R"].shapes == ()
 
@@ -221,3 +225,16 @@ def test_exact_and_enclosed() -> None:
     }  # fmt: skip
     assert not any(s.numbers for s in derive().steps)
     assert Step(1, ("S",), "", "").how_known() == ""
+
+
+# --- long formulas
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["block-diffusion", pytest.param("talking-heads", marks=pytest.mark.slow), pytest.param("yarn", marks=pytest.mark.slow)],
+)
+def test_long_formulas_are_broken_with_shapes_under_them_too(name: str, tmp_path: Path) -> None:
+    d = derive(CATALOGUE[name].definition, gradient=True, show_max=True, shapes=True)
+    assert max(map(display_width, d.to_text().splitlines())) <= 80
+    assert complaints(compiled(d.to_latex(), tmp_path)) == []

@@ -8,7 +8,7 @@ here goes by names.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sympy as sp
@@ -261,16 +261,16 @@ def _row(found: Softmax, printer: Printer, score: sp.Expr, bound: sp.Symbol) -> 
     below = conditions_of(sp.And(*kept, evaluate=False), printer) if kept else ()
     plain = len(kept) == 1 and isinstance(kept[0], sp.core.relational.Relational) and kept[0].lhs == bound
     under = printer.tex(bound)
-    if sum(map(_signs, below)) > LONGEST_BELOW:
+    if long_below(below):
         under = rf"\text{{{SUCH}}} {under}"
     elif below:
         under = below[0] if plain else f"{under} :{printer.style.thin}{', '.join(below)}"
     return " + ".join([*beside, rf"\sum{script('_', under)} \exp{bracket(printer.tex(score.xreplace(table)))}"])
 
 
-def _signs(latex: str) -> int:
-    """How many signs a formula has, about."""
-    return len(re.sub(r"\\[A-Za-z]+|[{}\s]", "", latex))
+def long_below(conditions: Sequence[str]) -> bool:
+    """Whether conditions in LaTeX are too long to stand below a sum."""
+    return sum(len(re.sub(r"\\[A-Za-z]+|[{}\s]", "", c)) for c in conditions) > LONGEST_BELOW
 
 
 def _by_rows(found: Softmax, printer: Printer) -> bool:
