@@ -66,6 +66,13 @@ def run(tmp_path, monkeypatch):
     return invoke
 
 
+@pytest.fixture
+def undiagnosed(monkeypatch):
+    """Recorded tensors that fail are not diagnosed: what is asked of them is the verdict and the exit code."""
+    monkeypatch.setattr("symattn.verify.recorded.diagnose", lambda *args, **options: ())
+    monkeypatch.setattr("symattn.verify.recorded.with_preset", lambda seen, found: found)
+
+
 def test_pass_and_fail(run):
     few = ("--causal", "bottom-right", "--only", "normal,tall", "--no-guard")
     good = run("mine.py:correct", *few)
@@ -262,7 +269,7 @@ def tensors(**changes):
     return {n: a for n, a in found.items() if a is not None}
 
 
-def test_recorded_files(run, tmp_path):
+def test_recorded_files(run, undiagnosed):
     np.savez("good.npz", **tensors())
     np.savez("bad.npz", **tensors(out=tensors()["out"] * (1 + 1e-12)))
     for name, code in (("good.npz", 0), ("bad.npz", 1)):
@@ -272,7 +279,7 @@ def test_recorded_files(run, tmp_path):
         assert json.loads(run(*shlex.split(doc["replay"])[2:], "--format", "json", "--no-guard").stdout) == doc
 
 
-def test_what_a_file_holds_is_part_of_the_definition(run):
+def test_what_a_file_holds_is_part_of_the_definition(run, undiagnosed):
     """A sink and a mask in the file, and no flag: the judgement is that of the definition that has them."""
     r = np.random.default_rng(1)
     keep, sinks = r.random((3, 5)) < 0.6, r.normal(size=2)
@@ -334,7 +341,7 @@ def test_a_truncated_file(run, tmp_path):
     assert result.exit_code == 4 and "truncated" in result.stderr
 
 
-def test_masked_nan_in_a_file_is_allowed_and_must_not_leak(run):
+def test_masked_nan_in_a_file_is_allowed_and_must_not_leak(run, undiagnosed):
     mask = np.array([[True, True, True, True, False]] * 3)
     key, value = tensors()["key"], tensors()["value"]
     s = tensors()["query"] @ key[:, :, :4].swapaxes(-1, -2) / 2
