@@ -204,12 +204,13 @@ def test_a_place_that_cannot_be_written_to_is_told_before_the_work(tmp_path: Pat
 
 
 SCRIPT = """
-import sys, time
+import signal, sys, time
 from tests.truth.work.jobs import run, BALLS
 from symattn.truth.work.crew import Work
 from symattn.truth.work.engines import Engine
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
     engine = Engine("tests.truth.work.test_checkpoint:slow", BALLS.arguments, BALLS.points, True, BALLS.bits)
     print("began", flush=True)
     try:
