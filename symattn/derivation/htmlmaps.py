@@ -36,11 +36,12 @@ def data(d: Derivation) -> str:
 
     >>> from symattn.derivation import derive
     >>> data(derive(example="two-words"))[:60]
-    '[{"digits":4,"followed":1,"heads":[{"extras":[[],[]],"scores'
+    '[{"digits":4,"mark":".","followed":0,"heads":[{"scores":[["0'
     """
     found = [
         {
             "digits": m.digits,
+            "mark": getattr(d.style, "mark", "."),
             "followed": m.followed,
             "heads": [{"scores": h.scores, "weights": h.weights, "extras": h.extras} for h in m.heads] if m.live else [],
         }
@@ -95,7 +96,8 @@ def _controls(m: WeightMap, number: int) -> list[str]:
 
 
 def _head(m: WeightMap, h: HeadMap, number: int, d: Derivation, live: bool) -> list[str]:
-    which = f" of head {d.style.counted(h.leading)}" if h.leading else ""
+    names = getattr(d.style, "heads", {}).get(m.weights, ()) if len(h.leading) == 1 else ()
+    which = f" of head {html_text(names[h.leading[0]]) if names else d.style.counted(h.leading)}" if h.leading else ""
     said = f"Weights{which}: a row for each query, a column for each {'key' if m.positions else 'word'}"
     out = [
         f'<figure data-head="{number}"><div class="scroll" tabindex="0" role="region" aria-label="{said}">{_table(m, h, d)}</div>'
@@ -114,12 +116,17 @@ def _word(words: tuple[str, ...], k: int, d: Derivation, longest: int = WORD) ->
     return html_text(shortened(words[k], longest)) if words else str(k + d.style.origin)
 
 
+def _printed(x: str | None, d: Derivation) -> str:
+    """A number as it stands on the page; a dot where it is masked."""
+    return "·" if x is None else html_text(x.replace("-", "−").replace(".", getattr(d.style, "mark", ".")))
+
+
 def _table(m: WeightMap, h: HeadMap, d: Derivation) -> str:
     width = len(h.printed[0])
     head = "".join(f'<th scope="col">{_word(m.column_words, c, d)}</th>' for c in range(width))
     rows = [f"<tr><td></td>{head}</tr>"]
     for r, row in enumerate(h.printed):
-        cells = "".join(_cell(x, exact) for x, exact in zip(row, h.weights[r], strict=True))
+        cells = "".join(_cell(x, exact, d) for x, exact in zip(row, h.weights[r], strict=True))
         followed = r == m.followed
         mark = ' <span class="sr">followed</span>' if followed else ""
         kind = ' class="follow"' if followed else ""
@@ -127,11 +134,11 @@ def _table(m: WeightMap, h: HeadMap, d: Derivation) -> str:
     return f'<table class="heat">{"".join(rows)}</table>'
 
 
-def _cell(printed: str | None, exact: str | None) -> str:
+def _cell(printed: str | None, exact: str | None, d: Derivation) -> str:
     if printed is None or exact is None:
         return '<td class="no">·<span class="sr"> masked</span></td>'
     level = round(min(max(float(exact), 0.0), 1.0) * LEVELS)
-    return f'<td class="q{level}">{html_text(printed.replace("-", "−"))}</td>'
+    return f'<td class="q{level}">{_printed(printed, d)}</td>'
 
 
 def _arrows(m: WeightMap, h: HeadMap, d: Derivation, which: str) -> str:
@@ -141,7 +148,9 @@ def _arrows(m: WeightMap, h: HeadMap, d: Derivation, which: str) -> str:
     height = 2 * TOP + LINE * (len(printed) - 1)
     middle = height / 2
     query = _word(m.row_words, m.followed, d)
-    told = ", ".join(f"{_word(m.column_words, c, d)} {x if x is not None else 'masked'}" for c, x in enumerate(printed))
+    told = ", ".join(
+        f"{_word(m.column_words, c, d)} {_printed(x, d) if x is not None else 'masked'}" for c, x in enumerate(printed)
+    )
     out = [
         f'<svg class="arrows" viewBox="0 0 390 {height}" role="img" aria-label="From query {query}{which} to the keys: {told}">'
     ]
@@ -155,7 +164,7 @@ def _arrows(m: WeightMap, h: HeadMap, d: Derivation, which: str) -> str:
         out.append(f'<path d="{curve}" stroke-width="{wide:.2f}"/>')
         out.append(f'<path class="tip" d="M{RIGHT - 8} {y - 5}l8 5l-8 5z"/>')
         out.append(f'<text x="{RIGHT + 6}" y="{y + 5}">{_word(m.column_words, c, d, 9)}</text>')
-        out.append(f'<text x="386" y="{y + 5}" text-anchor="end" class="v">{short if short is not None else "·"}</text></g>')
+        out.append(f'<text x="386" y="{y + 5}" text-anchor="end" class="v">{_printed(short, d)}</text></g>')
     return "".join([*out, "</svg>"])
 
 
@@ -163,7 +172,7 @@ def _comparison(m: WeightMap, h: HeadMap, d: Derivation) -> str:
     """The followed row twice: the enclosed numbers, and what the script computes; hidden until it does."""
     assert m.followed is not None
     rows = "".join(
-        f'<tr><th scope="row">{_word(m.column_words, c, d)}</th><td>{x if x is not None else "·"}</td><td class="now"></td></tr>'
+        f'<tr><th scope="row">{_word(m.column_words, c, d)}</th><td>{_printed(x, d)}</td><td class="now"></td></tr>'
         for c, x in enumerate(h.printed[m.followed])
     )
     return (

@@ -114,14 +114,16 @@ def weight_maps(numbers: Numbers, largest: int = LARGEST, heads: int = HEADS) ->
     found = []
     for softmax in find_softmax(numbers.program):
         shape = numbers.sheet.shape(softmax.name)
-        if len(shape) >= 2 and softmax.weights.indices[-1] == softmax.over:
+        if len(shape) >= 2 and softmax.over in softmax.weights.indices[-2:]:
             found.append(_map(numbers, softmax, shape, largest, heads))
     return tuple(found)
 
 
 def _map(numbers: Numbers, softmax: Softmax, shape: tuple[int, ...], largest: int, heads: int) -> WeightMap:
-    rows, columns = numbers.axis_words(softmax.name)[-2:]
-    query, key = softmax.weights.indices[-2:]
+    turn = _turn(softmax)
+    shape = (*shape[:-2], *shape[-2:][::turn])
+    rows, columns = numbers.axis_words(softmax.name)[-2:][::turn]
+    query, key = softmax.weights.indices[-2:][::turn]
     digits = min(numbers.digits, PLACES)
     drawn = max(shape[-2:]) <= largest
     scores = _scores(numbers, softmax) if drawn else None
@@ -139,9 +141,15 @@ def _map(numbers: Numbers, softmax: Softmax, shape: tuple[int, ...], largest: in
     )
 
 
+def _turn(softmax: Softmax) -> int:
+    """1 where a row of the tensor is of a query, -1 where it is of a key; a picture has a row for each query."""
+    return 1 if softmax.weights.indices[-1] == softmax.over else -1
+
+
 def _head(numbers: Numbers, softmax: Softmax, at: tuple[int, ...], digits: int, scores: Mapping[str, Any] | None) -> HeadMap:
-    height, width = numbers.sheet.shape(softmax.name)[-2:]
-    places = [[(*at, r, c) for c in range(width)] for r in range(height)]
+    turn = _turn(softmax)
+    height, width = numbers.sheet.shape(softmax.name)[-2:][::turn]
+    places = [[(*at, *(r, c)[::turn]) for c in range(width)] for r in range(height)]
     kept = [[numbers.sheet.defined(softmax.name, x) for x in row] for row in places]
 
     def filled(write: Any) -> tuple[tuple[str | None, ...], ...]:
@@ -156,7 +164,7 @@ def _head(numbers: Numbers, softmax: Softmax, at: tuple[int, ...], digits: int, 
     axes = dict(zip(softmax.weights.indices, range(len(softmax.weights.indices)), strict=True))
     try:
         order = [axes[s] for s in softmax.score.indices]
-        extras = tuple(tuple(_extra(numbers, e, axes, (*at, r)) for e in softmax.extras) for r in range(height))
+        extras = tuple(tuple(_extra(numbers, e, axes, places[r][0]) for e in softmax.extras) for r in range(height))
         known = tuple(
             tuple(_digits_of(scores["score"][tuple(x[k] for k in order)]) if scores["seen"][x] != 0 else None for x in row)
             for row in places

@@ -11,10 +11,10 @@
     return scores.map((s) => (s === null ? null : e(s) / total));
   };
 
-  const printed = (x, digits) => {
+  const printed = (x, digits, mark) => {
     if (x === null) return "·";
     const small = x > 0 && x < 0.5 * 10 ** -(digits > 2 ? digits - 1 : digits);
-    return (small ? x.toExponential(Math.max(digits, 2) - 1) : x.toFixed(digits)).replace("-", "−");
+    return (small ? x.toExponential(Math.max(digits, 2) - 1) : x.toFixed(digits)).replace("-", "−").replace(".", mark);
   };
 
   const numbers = (rows) => rows.map((row) => row.map((x) => (x === null ? null : Number(x))));
@@ -50,7 +50,7 @@
     const cell = (td, x) => {
       td.className = x === null ? "no" : "";
       td.style.setProperty("--a", x ?? 0);
-      td.textContent = printed(x, map.digits);
+      td.textContent = printed(x, map.digits, map.mark);
     };
 
     const draw = (figure, table) => {
@@ -62,10 +62,10 @@
         const g = arrows.querySelector(`[data-key="${j}"]`);
         g.setAttribute("class", x === null ? "no" : "");
         g.querySelector("path").setAttribute("stroke-width", x === null ? 0 : 0.4 + 14 * x);
-        g.querySelector(".v").textContent = printed(x, map.digits);
+        g.querySelector(".v").textContent = printed(x, map.digits, map.mark);
       });
       const now = figure.querySelectorAll(".now");
-      table[map.followed].forEach((x, j) => { now[j].textContent = printed(x, map.digits); });
+      table[map.followed].forEach((x, j) => { now[j].textContent = printed(x, map.digits, map.mark); });
     };
 
     const update = () => {
