@@ -234,7 +234,7 @@ class _Build(Transformer[Token, Node]):
         return apply(f"named:_{text}", (node,), node.start, t[1].end_pos)
 
     def power(self, t: list[Any]) -> Node:
-        if isinstance(t[0], Apply) and t[0].op == "power":
+        if isinstance(t[0], Apply) and t[0].op == "power" and t[0].end == t[1].start_pos:
             raise GrammarError("a power of a power without brackets may be read in two ways")
         return apply("power", (t[0], t[2]), t[0].start, t[2].end)
 

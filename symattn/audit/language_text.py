@@ -18,7 +18,7 @@ def plain_text(node: Node) -> str:
     if isinstance(node, Number):
         return node.text + "%" * node.percent + "…" * node.cut
     if isinstance(node, Name):
-        return node.text + ("_" + ",".join(map(str, node.index)) if node.index else "")
+        return node.text + _lowered(list(map(str, node.index)))
     if isinstance(node, Gap):
         return "…"
     if isinstance(node, Array):
@@ -53,10 +53,16 @@ def _apply(node: Apply) -> str:
     if op == "call:abs":
         return f"|{parts[0]}|"
     if op == "index":
-        return f"{_base(node.args[0], parts[0])}_{','.join(parts[1:])}"
+        return f"{_base(node.args[0], parts[0])}{_lowered(parts[1:])}"
     if op in ("bigsum", "bigprod"):
         return f"{'∑' if op == 'bigsum' else '∏'} {parts[0]}"
-    return f"{op.partition(':')[2] or op}({', '.join(parts)})"
+    options = [f"{name}={plain_text(value)}" for name, value in node.options if op.startswith("call:")]
+    return f"{op.partition(':')[2] or op}({', '.join(parts + options)})"
+
+
+def _lowered(index: list[str]) -> str:
+    """An index, so that it is read again as what it is."""
+    return "" if not index else "_" + index[0] if len(index) == 1 else "_{" + ",".join(index) + "}"
 
 
 def _base(node: Node, text: str) -> str:
