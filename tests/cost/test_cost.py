@@ -20,6 +20,8 @@ from symattn.derivation.kernels.page import kernel_of
 from symattn.errors import DefinitionError, LimitError
 from symattn.indexed import index, size
 from tests.cost.counting import executed
+from tests.derivation import katex
+from tests.derivation.formulas import FORMULAS
 from tests.derivation.loops import run
 
 N, M = size("n"), size("m")
@@ -173,6 +175,13 @@ def test_the_page_of_one_variant() -> None:
     assert isinstance(table, Table) and table.rows[-1][0] == "in all"
     assert "O(n² d)" in page.to_text() and page.to_latex() and page.to_markdown() and page.to_json()
     assert "there is no such kernel" in cost_of(variants.get("linear-attention").definition).to_text()
+
+
+def test_formulas_are_such_that_katex_takes_them() -> None:
+    names = ("causal", "sliding-window", "padding", "multi-head", "linear-attention", "flash")
+    pages = [cost_of(variants.get("grouped-query").definition, True), compared({n: variants.get(n).definition for n in names})]
+    found = [x for page in pages for form in ("latex", "markdown", "myst") for x in FORMULAS[form](getattr(page, f"to_{form}")())]
+    assert len(set(found)) > 20 and katex.complaints(found) == []
 
 
 def test_side_by_side() -> None:

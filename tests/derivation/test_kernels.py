@@ -23,6 +23,8 @@ from symattn.errors import DefinitionError, UnknownNameError
 from symattn.forms.algorithms import tiles_for
 from symattn.theorems.algorithms import prove_backward, prove_forward
 from tests.attention_oracle import attention
+from tests.derivation import katex
+from tests.derivation.formulas import FORMULAS
 from tests.derivation.loops import run
 
 SIZES = {"n": 3, "m": 5, "d": 2, "dv": 2, "Bc": 2, "H": 4, "Hkv": 2, "G": 2}
@@ -215,6 +217,14 @@ def test_kernels_of_variants(name: str) -> None:
         beside = [x for s in page.sections for b in s.blocks if isinstance(b, Display) for x in b.beside]
         assert not [x for x in beside if "not shown" in x]
         page.to_latex()
+
+
+@pytest.mark.slow
+def test_formulas_are_such_that_katex_takes_them() -> None:
+    d = Definition(causal="bottom-right", sink=True, heads=4, kv_heads=2)
+    pages = [derive_kernel(kernel, d) for kernel in ("flash-forward", "flash-backward", "split-k")]
+    found = [x for page in pages for form in ("latex", "markdown") for x in FORMULAS[form](getattr(page, f"to_{form}")())]
+    assert len(set(found)) > 100 and katex.complaints(found) == []
 
 
 def test_what_is_not_proved_is_not_called_proved(monkeypatch: pytest.MonkeyPatch) -> None:
