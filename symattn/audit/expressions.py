@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symattn.audit.arrays import Value, flat, shape
+from symattn.audit.arrays import Value, element, flat, shape
 from symattn.audit.evaluate import Budget, Evaluator
 from symattn.audit.language import parse
 from symattn.audit.language_nodes import Apply, Name, Node, Number
@@ -150,7 +150,7 @@ class _Names:
                 if full in ("e", "pi"):
                     return None
                 raise
-        return self.values[full]
+        return element(self.values[full], index) if index else self.values[full]
 
     def formula(self, node: Node) -> Value | None:
         return None

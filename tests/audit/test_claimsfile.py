@@ -187,3 +187,8 @@ def test_any_bytes_get_an_answer_or_a_clear_error(data):
         audit(parse(data, "page.toml"))
     except SymattnError as why:
         assert str(why)
+
+
+def test_an_index_of_an_expression_counts_from_one():
+    page = parse(b'[inputs]\nw = [["1", "2"], ["3", "4"]]\n[claims]\nx = {of = "w_{1,2} + w_{2}", printed = ["5", "6"]}', "x")
+    assert [f.verdict.status for f in audit(page).findings] == ["exact", "exact"]
