@@ -21,18 +21,18 @@ from symattn.derivation.derived import Derived, derived
 from symattn.derivation.differentials.page import gradient_sections
 from symattn.derivation.document import Derivation, Formula, Line, Step
 from symattn.derivation.examples import MAX_DIGITS, Example, load
-from symattn.derivation.naming import LEGEND, naming, words_for
+from symattn.derivation.naming import naming, words_for
 from symattn.derivation.nodeprint import Style
 from symattn.derivation.notation import Notation, signed
 from symattn.derivation.notationfile import load as load_notation
 from symattn.derivation.origin import origin
 from symattn.derivation.page import Page, how_exact, trimmed
+from symattn.derivation.pagenotes import Notes
 from symattn.derivation.pycode import Source
 from symattn.derivation.shaping import computable, grouped, used, with_constants_in_place, without_maxima
 from symattn.derivation.symbols import element_formula, extents, shapes_of, step_formulas
 from symattn.derivation.tangentnames import dotted_for, naming_of_tangent
-from symattn.derivation.unicodemath import unicode_math
-from symattn.derivation.values import HEADS, VOCABULARY, Numbers
+from symattn.derivation.values import VOCABULARY, Numbers
 from symattn.derivation.weightmaps import weight_maps
 from symattn.derivation.work import Worksheet
 from symattn.errors import DefinitionError, FileFormatError, InputValueError, LimitError
@@ -204,13 +204,13 @@ class _Engine:
             steps=made,
             inputs=numbers.inputs() if numbers and not self.page.brief else (),
             words=self.words() if example else {},
-            follow=numbers.follow if numbers else None,
+            follow=numbers.follow if numbers and not self.page.brief else None,
             digits=self.places,
-            notes=self.notes(program, made, numbers, style),
+            notes=Notes(self.definition, self.made, program, made, numbers, style, self.places, self.notation.columns).found(),
             rewritings=() if self.page.brief else tuple(map(str, self.made.rewritings)),
             style=style,
             detail=self.page.detail,
-            maps=weight_maps(numbers) if numbers and not self.notation.columns else (),
+            maps=weight_maps(numbers) if numbers else (),
             source=Source(numbers.program, numbers.arrays, numbers.sizes) if numbers else None,
             sections=self.sections(made, style.letters),
         )
@@ -332,63 +332,3 @@ class _Engine:
         if "checked" in statuses:
             return "derivative rule; its rewriting is checked at 400 bits"
         return f"derivative rule; its rewriting is {statuses.pop()}" if statuses else BY_RULE
-
-    def notes(self, program: Program, steps: Sequence[Step], numbers: Numbers | None, style: Style) -> tuple[str, ...]:
-        found = []
-        legend = [f"{letter} is {what}" for letter, what in self.legend(program, style)]
-        if legend:
-            found.append(f"{', '.join(legend)}.")
-        if self.notation.columns:
-            found.append("A position is a column of every matrix here, and a softmax runs down each column.")
-        if not style.origin:
-            found.append("Positions, heads and components are counted from 0, as in the formulas.")
-        elif numbers is not None:
-            found.append("Positions, heads and components are counted from 1.")
-        if numbers is not None:
-            heads = numbers.heads
-            if heads > 1:
-                shown = f" Matrices are shown for the first {HEADS} of {heads} heads." if heads > HEADS else ""
-                found.append(f"Of several heads, the first one is worked out.{shown}")
-            if any(c.masked for s in steps for g in s.grids for row in g.cells for c in row):
-                found.append("A dot in a matrix marks a place outside the mask: nothing is computed there.")
-            found.append(
-                f"Decimals are rounded once from the exact value, to {self.places} places. "
-                "In a line that computes with decimals they carry two more places."
-            )
-            if any(s.numbers == "enclosed" for s in steps):
-                found.append("Numbers are enclosed where an interval around the exact value decides every digit that is printed.")
-        if any(s.backward for s in steps):
-            found.append(
-                "A gradient dT has the shape of T; the loss is the sum of all products of an output and its incoming gradient."
-            )
-            if numbers is not None and not any(s.backward for s in steps if s.grids):
-                found.append("The gradient has no numbers because the example gives no grad_out.")
-        if self.made.tangent:
-            found += self.notes_on_tangents(steps, numbers, style)
-        return tuple(found)
-
-    def notes_on_tangents(self, steps: Sequence[Step], numbers: Numbers | None, style: Style) -> list[str]:
-        """What a dot means, what moves, and what a Hessian-vector product is of."""
-        program = self.made.program
-        moves = [n for n in program.inputs if n.endswith("_t") and n not in self.definition.parameters]
-        *most, last = [unicode_math(style.name(n[:-2]), labels=True) for n in moves] or ["nothing"]
-        moving = f"{', '.join(most)} and {last} move" if most else f"{last} moves"
-        found = [f"A dot marks the tangent of a tensor: how fast it moves when {moving} along the dotted directions."]
-        if any(n + "_t" in self.made.tangent for n in self.made.gradient):
-            fixed = not any(n[:-2] in {"d" + o for o in self.forward.outputs} for n in moves)
-            found.append(
-                "The tangent of a gradient is a product of the Hessian of the loss with the direction"
-                + ("; the incoming gradient is held fixed." if fixed else ".")
-            )
-        if numbers is not None and not any(s.tangent for s in steps if s.grids):
-            found.append("The tangent has no numbers because the example gives no direction, such as tangent_query.")
-        elif numbers is not None:
-            found.append("What the example gives no direction for does not move.")
-        return found
-
-    def legend(self, program: Program, style: Style) -> list[tuple[str, str]]:
-        """The letters of inputs that do not speak for themselves, each with what it stands for."""
-        own = self.definition.parameters
-        return [
-            (unicode_math(style.name(n), labels=True), what) for n, what in LEGEND.items() if n in program.inputs and n not in own
-        ]

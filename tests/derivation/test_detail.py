@@ -74,7 +74,7 @@ def test_pages_compile(detail: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "value"), [("detail", "ful"), ("show", "numbers")])
 def test_levels_that_do_not_exist(name: str, value: str) -> None:
     with pytest.raises(DefinitionError, match=f"{name} is one of .*, got '{value}'"):
-        Page(**{name: value})
+        Page(detail=value) if name == "detail" else Page(show=value)
 
 
 # --- symbols and numbers
