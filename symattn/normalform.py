@@ -35,6 +35,8 @@ from symattn.terms import Term, canonical, expanded, over_one_denominator, vanis
 __all__ = ["Contraction", "NormalForm", "SumOver", "Support"]
 
 _NONE: frozenset[sp.Basic] = frozenset()
+WORK = 10_000
+"""As many terms a form makes, those in between included; the longest proof of the catalogue makes about 300."""
 
 
 class NormalForm:
@@ -60,12 +62,15 @@ class NormalForm:
     outside
         Name of an opaque tensor -> what it is where conditions do not hold.
     limit
-        The greatest number of terms.
+        The greatest number of terms of one product or one list.
+    work
+        The greatest number of terms that are made altogether, those in between included, over all that is asked: lists
+        within the limit may follow each other many times. None: :data:`WORK`.
 
     Raises
     ------
     LimitError
-        When an expression needs more than ``limit`` terms.
+        When an expression needs more than ``limit`` terms, or more of them are made on the way than ``work``.
     ProgramError
         When an index of a claim has no size.
 
@@ -90,6 +95,7 @@ class NormalForm:
         ranges: Iterable[tuple[sp.Expr, sp.Expr, frozenset[sp.Basic]]] = (),
         outside: Mapping[str, Outside] | None = None,
         limit: int = 20_000,
+        work: int | None = None,
     ) -> None:
         known = dict(statements.dims) if isinstance(statements, Program) else {}
         self.dims: dict[sp.Symbol, sp.Expr] = known | dict(dims or {})
@@ -104,6 +110,8 @@ class NormalForm:
         self.support = dict(support or {})
         self.outside = dict(outside or {})
         self.limit = limit
+        self.work = WORK if work is None else work
+        self._made = 0
         self._count = 0
         self._known: dict[str, list[Term]] = {}
         self._reduction = Reduction(self)
@@ -166,9 +174,16 @@ class NormalForm:
                 continue
             todo += less
             steps += 1
+            self._makes(len(less))
             if len(todo) + len(out) > self.limit or steps > 20 * self.limit:
                 raise LimitError(f"the normal form needs more than {self.limit} terms")
         return {k: t for k, t in out.items() if not vanishes(t.coefficient)}
+
+    def _makes(self, terms: int) -> None:
+        """Count terms that are about to be made."""
+        self._made += terms
+        if self._made > self.work:
+            raise LimitError(f"the normal form makes more than {self.work} terms on the way")
 
     def _key(self, t: Term) -> str | None:
         """The canonical name of a term, shifted subscripts in one shape; None where it is 0."""
@@ -223,6 +238,7 @@ class NormalForm:
             inner = [] if conditions is None else self.expand(s.expr, conditions)
             self._known[name] = self._bind(inner, frozenset(s.over), conditions or _NONE)
         out = []
+        self._makes(len(self._known[name]))
         for t in self._known[name]:
             table = {**{a: self.fresh(a) for a in t.bound}, **dict(zip(s.indices, subscripts_of(e), strict=True))}
             moved = self.renamed(t, table)
@@ -280,6 +296,7 @@ class NormalForm:
             total *= len(f)
         if total > self.limit:
             raise LimitError(f"the normal form needs more than {self.limit} terms")
+        self._makes(total)
         out = []
         for combination in cartesian(*factors):
             coefficient, atoms, bound, conditions = sp.S.One, {}, frozenset(), _NONE  # type: ignore[var-annotated]
