@@ -46,7 +46,8 @@ class Checker(HTMLParser):
             r"\w+",
             "html head meta title style body article h1 h2 h3 p b code a table caption thead tbody tr td th ul ol li section div "
             "span figure figcaption form fieldset legend label input output button script math mrow mi mn mo mfrac msqrt msub "
-            "msup msubsup munder munderover mtext mspace mover mtable mtr mtd mstyle svg g path text",
+            "msup msubsup munder munderover mtext mspace mover mtable mtr mtd mstyle svg g path text "
+            "defs use clippath rect pattern",
         )
     )
     VOID = frozenset({"meta", "input"})
@@ -64,7 +65,7 @@ class Checker(HTMLParser):
         for name, value in attrs:
             assert not name.startswith("on") and name not in ("src", "style", "action", "srcset"), (tag, name, value)
             if name == "href":
-                assert tag == "a" and value and value.startswith("#"), (tag, value)
+                assert tag in ("a", "use") and value and value.startswith("#"), (tag, value)
                 self.targets.append(value[1:])
             if name in ("id", "for") and value:
                 (self.ids if name == "id" else self.targets).append(value)

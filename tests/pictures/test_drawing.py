@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from symattn.derivation import derive
 from symattn.derivation.svgparts import inline_svg
 from symattn.errors import DefinitionError, FileFormatError, LimitError
 from symattn.pictures.chart import Chart, Panel
+from symattn.pictures.documents import pictured
 from symattn.pictures.drawing import draw, save
 from symattn.pictures.examplevalues import bind
 from symattn.pictures.weights import weights
 from symattn_cli.app import app
+from tests.derivation.test_html import read
 from tests.pictures.test_charts import write
 from tests.support import require
 
@@ -81,6 +84,13 @@ def test_a_picture_stands_in_a_page() -> None:
     assert found.startswith("<svg viewBox=") and found.count("<use") > 10 and "style" not in found and "http" not in found
     ids = set(re.findall(r'id="([^"]+)"', found))
     assert set(re.findall(r'href="#([^"]+)"', found)) | set(re.findall(r"url\(#([^)]+)\)", found)) <= ids
+
+
+def test_pictures_stand_in_every_form_of_a_document() -> None:
+    d = pictured(derive(example="two-words"), [weights(bind("two-words")), chart()])
+    page = read(d.to_html())  # nothing in it runs or loads, no id stands twice
+    assert "It shows numbers." in page.text and d.to_html().count("<use") > 20
+    assert all("It shows numbers." in " ".join(form.split()) for form in (d.to_text(), d.to_latex()))
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

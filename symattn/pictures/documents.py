@@ -1,0 +1,39 @@
+"""The pictures of ``symattn plot`` in a document: a section with SVG that pages of HTML show and other forms describe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from symattn.derivation.blocks import Picture, Section
+from symattn.derivation.document import Derivation
+from symattn.pictures.chart import Chart
+from symattn.pictures.drawing import draw
+
+
+def pictured(derivation: Derivation, charts: Iterable[Chart], title: str = "Pictures") -> Derivation:
+    """A derivation with a section of pictures below its last step.
+
+    Parameters
+    ----------
+    derivation
+        Any derivation.
+    charts
+        What is drawn, in order: see :mod:`.weights`, :mod:`.jacobian` and :mod:`.errors`.
+    title
+        The heading of the section.
+
+    Raises
+    ------
+    LimitError, MissingDependencyError
+        As :func:`symattn.pictures.drawing.draw`.
+
+    >>> from symattn.derivation import derive
+    >>> from symattn.pictures.examplevalues import bind
+    >>> from symattn.pictures.weights import weights
+    >>> page = pictured(derive(example="two-words"), [weights(bind("two-words"))])
+    >>> page.sections[-1].blocks[0].says
+    'Attention weights of each query (row) over the keys (columns).'
+    """
+    blocks = tuple(Picture(draw(c, ".svg").decode("utf-8"), c.says) for c in charts)
+    return replace(derivation, sections=(*derivation.sections, Section(title, blocks)))
