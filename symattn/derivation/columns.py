@@ -30,14 +30,14 @@ def matrices(program: Program) -> frozenset[str]:
     return frozenset(n for n, found in inner.items() if len(found) == 2)
 
 
-def by_columns(program: Program) -> Program:
-    """The program with the last two subscripts of every matrix exchanged.
+def by_columns(program: Program, flipped: Collection[str] | None = None) -> Program:
+    """The program with the last two subscripts of every matrix exchanged; ``flipped`` are the matrices, where they are known.
 
     >>> from symattn.definition import Definition
     >>> print(by_columns(Definition(lse=False).program())["O"])
     O[e, i] = sum over j of P[j, i]*V[e, j]
     """
-    flipped = matrices(program)
+    flipped = matrices(program) if flipped is None else flipped
 
     def turn(e: sp.Basic) -> Any:
         if not e.args:

@@ -215,6 +215,11 @@ class _Engine:
             sections=self.sections(made, style.letters),
         )
 
+    @property
+    def flat(self) -> frozenset[str]:
+        """The tensors that are transposed on the page."""
+        return matrices(self.made.program) if self.notation.columns else frozenset()
+
     def oriented(self, program: Program) -> Program:
         """The program with positions as rows or as columns, as the notation says."""
         if not self.notation.columns:
@@ -222,7 +227,7 @@ class _Engine:
         if self.definition.algorithm in BY_TILES:
             why = "algorithms by tiles are written for one row at a time"
             raise DefinitionError(f"{self.notation.name}: convention: got 'column'; {why}; allowed: 'row'")
-        return by_columns(program)
+        return by_columns(program, self.flat)
 
     def sections(self, steps: Sequence[Step], letters: Letters) -> tuple[Section, ...]:
         """The gradient as a derivation by differentials, around its steps."""
@@ -292,8 +297,8 @@ class _Engine:
         queries = next((length for size, length in sizes.items() if size == self.forward.dims.get(QUERY)), 1)
         follow = self.page.followed(self.example, queries, style.origin)
         shown = self.oriented(reachable)
-        arrays = turned(arrays, matrices(reachable)) if self.notation.columns else arrays
-        return Numbers(shown, arrays, sizes, style, self.places, follow, labels, inline, self.page, self.notation.columns)
+        arrays = turned(arrays, self.flat)
+        return Numbers(shown, arrays, sizes, style, self.places, follow, labels, inline, self.page, self.flat)
 
     def step(self, number: int, group: Sequence[Statement], on: _Sheet) -> Step:
         last = group[-1]

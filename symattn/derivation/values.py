@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
@@ -14,7 +14,6 @@ import sympy as sp
 
 from symattn.derivation import exactvalue as ev
 from symattn.derivation.binding import WEIGHTS
-from symattn.derivation.columns import matrices
 from symattn.derivation.decimals import decimal, enclosed_decimal, fixed, is_exact
 from symattn.derivation.document import Cell, Grid, Line
 from symattn.derivation.enclose import BITS, bounds
@@ -43,7 +42,7 @@ ROWS, ROOM = 40, 60
 
 
 class Numbers:
-    """A program with numbers in it, and how they are shown."""
+    """A program with numbers in it, and how they are shown; ``flat`` are the matrices whose columns are positions."""
 
     def __init__(
         self,
@@ -56,14 +55,13 @@ class Numbers:
         words: Mapping[str, tuple[str, ...]],
         inline: frozenset[str],
         page: Page = STEPS,
-        columns: bool = False,
+        flat: Collection[str] = (),
     ) -> None:
-        self.program, self.arrays, self.sizes, self.page, self.columns = program, arrays, sizes, page, columns
+        self.program, self.arrays, self.sizes, self.page, self.flat = program, arrays, sizes, page, flat
         self.style, self.digits, self.follow, self.words = style, digits, follow, words
         self.sheet = Worksheet(program, arrays, sizes, inline, style.decimals, style.origin)
         self._balls: dict[int, dict[str, Any]] = {}
         self.query = sp.Symbol("i", integer=True)
-        self.flat = matrices(program) if columns else frozenset()
 
     # --- steps
 
@@ -110,11 +108,11 @@ class Numbers:
             return {a: 0 for a in s.indices[:-2] if a != self.query}
         if self.query in s.indices:
             before = s.indices[: s.indices.index(self.query)]
-            before = before[:-1] if self.columns and s.indices[-1] == self.query and s.name in self.flat else before
+            before = before[:-1] if s.indices[-1] == self.query and s.name in self.flat else before
             return {**dict.fromkeys(before, 0), self.query: self.follow or 0}
         fixed = dict.fromkeys(s.indices[:-2], 0)
         if len(s.indices) > 1:
-            row = s.indices[-1 if self.columns and s.name in self.flat else -2]
+            row = s.indices[-1 if s.name in self.flat else -2]
             fixed[row] = self.followed(row) or 0
         return fixed
 
