@@ -60,7 +60,7 @@ def digits(tex: str) -> list[int]:
     out = []
     for block in re.finditer(r"\\begin\{align\*\}(.*?)\\end\{align\*\}", tex, re.S):
         hidden = r"\\tag\*?\{(?:[^{}]|\{[^{}]*\})*\}|\\label\{[^{}]*\}|\\rule\{[^{}]*\}\{[^{}]*\}|\[\w+\]"
-        hidden += r"|_\{[^{}]*\}|_\d|\^\{\([\d,]+\)\}|\\text\{[^{}]*\}|\\mathbf\{1\}|\\begin\{array\}\{[^{}]*\}"
+        hidden += r"|< \d|_\{[^{}]*\}|_\d|\^\{\([\d,]+\)\}|\\text\{[^{}]*\}|\\mathbf\{1\}|\\begin\{array\}\{[^{}]*\}"
         shown = re.sub(hidden, lambda m: " " * len(m[0]), block[1])
         out += [block.start(1) + m.start() for m in re.finditer(r"\d", shown)]
     return out
