@@ -10,6 +10,9 @@ from symattn.derivation.document import Derivation
 from symattn.pictures.chart import Chart
 from symattn.pictures.drawing import draw
 
+LARGEST = 48
+"""Rows and columns of a panel in a document: few enough that every cell is a shape, and no picture has to be loaded."""
+
 
 def pictured(derivation: Derivation, charts: Iterable[Chart], title: str = "Pictures") -> Derivation:
     """A derivation with a section of pictures below its last step.
@@ -35,5 +38,5 @@ def pictured(derivation: Derivation, charts: Iterable[Chart], title: str = "Pict
     >>> page.sections[-1].blocks[0].says
     'Attention weights of each query (row) over the keys (columns).'
     """
-    blocks = tuple(Picture(draw(c, ".svg").decode("utf-8"), c.says) for c in charts)
+    blocks = tuple(Picture(draw(c, ".svg", largest=LARGEST).decode("utf-8"), c.says) for c in charts)
     return replace(derivation, sections=(*derivation.sections, Section(title, blocks)))

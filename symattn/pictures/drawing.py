@@ -18,19 +18,21 @@ import numpy as np
 
 from symattn.derivation.escaping import shortened, visible
 from symattn.errors import DefinitionError, FileFormatError, LimitError, MissingDependencyError
-from symattn.pictures.chart import WRITTEN, Chart, Panel, reduced
+from symattn.pictures.chart import LARGEST, WRITTEN, Chart, Panel, reduced
 
 SUFFIXES = (".pdf", ".svg", ".png")
 CELL, SIDE, GAP = 0.34, 1.5, 0.9
 """Inches: a cell of a small panel, the longest side of a large one in multiples of itself, between panels."""
 LARGEST_SIDE, SMALLEST_SIDE = 4.5, 1.3
 MOST_PANELS = 64
+VECTORS = 2500
+"""Cells of a panel up to which each is a shape of its own; more of them are one picture element of PDF and SVG."""
 NAMES = 40
 """Rows and columns up to which every one is named."""
 ONE_WAY, TWO_WAY = "YlOrBr", "PuOr"
 
 
-def draw(chart: Chart, suffix: str = ".svg", dpi: int = 150) -> bytes:
+def draw(chart: Chart, suffix: str = ".svg", dpi: int = 150, largest: int = LARGEST) -> bytes:
     """The bytes of a picture.
 
     Parameters
@@ -41,6 +43,8 @@ def draw(chart: Chart, suffix: str = ".svg", dpi: int = 150) -> bytes:
         ``.pdf``, ``.svg`` (text as paths, so that it looks the same everywhere) or ``.png``.
     dpi
         Dots per inch of a PNG.
+    largest
+        Rows and columns of a panel that are drawn; larger ones are drawn in blocks.
 
     Raises
     ------
@@ -57,7 +61,7 @@ def draw(chart: Chart, suffix: str = ".svg", dpi: int = 150) -> bytes:
         raise LimitError(f"{count} panels; at most {MOST_PANELS} are drawn in a picture: draw fewer files at once")
     out = io.BytesIO()
     with _settings():
-        figure = _figure(chart)
+        figure = _figure(chart, largest)
         dates = {".pdf": {"CreationDate": None, "Producer": None, "Creator": None}, ".svg": {"Date": None, "Creator": None}}
         figure.savefig(out, format=suffix[1:], dpi=dpi, metadata=dates.get(suffix, {"Software": None}))
     return out.getvalue()
@@ -108,14 +112,14 @@ def _settings() -> Iterator[None]:
         yield
 
 
-def _figure(chart: Chart) -> Any:
+def _figure(chart: Chart, largest: int) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    rows = [[reduced(p) for p in row] for row in chart.panels]
+    rows = [[reduced(p, largest) for p in row] for row in chart.panels]
     sizes = [[_size(p) for p in row] for row in rows]
     across = max(map(len, rows))
     width = max(sum(w for w, _ in row) + GAP * len(row) for row in sizes) + 1.6
@@ -136,9 +140,10 @@ def _figure(chart: Chart) -> Any:
                 grid[r][c].set_axis_off()
     beyond = any(p.outside is not None and p.outside.any() for row in rows for p in row)
     shrink = min(0.9, 4 / max(height, 1))
-    figure.colorbar(
+    bar = figure.colorbar(
         colours, ax=grid, label=chart.scale, extend="max" if beyond else "neither", shrink=shrink, aspect=25, fraction=0.06
     )
+    bar.solids.set(rasterized=False, edgecolor="face")  # type: ignore[union-attr, unused-ignore]
     return figure
 
 
@@ -154,7 +159,7 @@ def _panel(axes: Any, p: Panel, colours: Any) -> None:
     small = max(height, width) <= WRITTEN
     axes.pcolormesh(
         np.arange(width + 1) - 0.5, np.arange(height + 1) - 0.5, shown, cmap=colours.cmap, norm=colours.norm,
-        edgecolors="white" if small else "none", linewidth=0.5 if small else 0, rasterized=not small,
+        edgecolors="white" if small else "none", linewidth=0.5 if small else 0, rasterized=p.values.size > VECTORS,
     )  # fmt: skip
     axes.patch.set(facecolor="white", hatch="////", edgecolor="0.75", linewidth=0)  # what is masked shows it
     axes.set_xlim(-0.5, width - 0.5)

@@ -93,6 +93,13 @@ def test_pictures_stand_in_every_form_of_a_document() -> None:
     assert all("It shows numbers." in " ".join(form.split()) for form in (d.to_text(), d.to_latex()))
 
 
+def test_a_picture_in_a_document_is_made_of_shapes_alone() -> None:
+    large = Chart("large", "It is large.", ((Panel("large", np.random.default_rng(0).random((700, 300))),),), "x")
+    (picture,) = pictured(derive(), [large]).sections[-1].blocks
+    assert "<image" not in picture.svg and picture.svg.count("<path") > 15 * 47  # type: ignore[union-attr]
+    assert "<image" in draw(large, ".svg").decode()
+
+
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"a picture ends in \.pdf, \.svg, \.png, got '\.jpg'"):
         draw(chart(), ".jpg")
