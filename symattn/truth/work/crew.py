@@ -125,8 +125,9 @@ class Crew:
                 except BrokenExecutor as error:
                     lost += 1
                     if executor is self._work.executor or lost > ATTEMPTS:
+                        why = str(error).rstrip(".")
                         raise WorkerError(
-                            f"worker processes died: {error}. They may lack memory, or the script that starts them has no "
+                            f"worker processes died: {why}. They may lack memory, or the script that starts them has no "
                             '`if __name__ == "__main__":`'
                         ) from error
                     self._opened.close()
