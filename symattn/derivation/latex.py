@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from symattn.derivation.document import Derivation, Grid, Step, conventions
 from symattn.derivation.escaping import arrow, latex_text, shortened, visible
-from symattn.derivation.latexblocks import sections
+from symattn.derivation.latexblocks import sections, words
 from symattn.derivation.latexlines import WIDTH, broken, display, items
 from symattn.derivation.layout import (
     MARGIN,
@@ -58,7 +58,7 @@ def body(d: Derivation, width: int = WIDTH, labelled: Collection[int] = ()) -> l
 
 
 def _sentences(texts: Iterable[str]) -> list[str]:
-    return [latex_text(t) + r"\par" for t in texts if t]
+    return [words(t) + r"\par" for t in texts if t]
 
 
 def _words(d: Derivation) -> list[str]:

@@ -63,7 +63,7 @@ def words(text: str) -> str:
     """
     out = ""
     for word in re.split(r"(\s+)", visible(text)):
-        pieces = re.findall(rf".{{1,{LONGEST // 2}}}", word) if len(word) > LONGEST else [word]
+        pieces = re.findall(rf".{{1,{LONGEST // 2}}}", word) if len(word) > LONGEST - 4 else [word]
         out += r"\hspace{0pt}".join(map(latex_text, pieces))
     return out
 

@@ -68,7 +68,7 @@ PAPERS: Mapping[str, Paper] = {
     "a4": Paper(210, 297, 20),
     "letter": Paper(215.9, 279.4, 20),
     "a5": Paper(148, 210, 13),
-    "narrow": Paper(100, 160, 6),
+    "narrow": Paper(100, 240, 6),
 }
 """Name -> page. ``narrow`` is as wide as a column of a paper in two columns, or a telephone."""
 

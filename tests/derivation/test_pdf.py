@@ -60,7 +60,7 @@ def test_every_variant_on_every_page(name: str, page: str, tmp_path: Path) -> No
 
 def test_a_narrow_page(tmp_path: Path) -> None:
     assert complaints(compiled(small().to_latex("narrow"), tmp_path)) == []
-    assert sizes(tmp_path) == {(100, 160)}
+    assert sizes(tmp_path) == {(100, 240)}
     with pytest.raises(UnknownNameError, match=r"no page is called 'a3'\. Known: 'a4', 'a5'"):
         small().to_latex("a3")
 
