@@ -37,6 +37,8 @@ def executed(program: Any, sizes: dict[str, int], arrays: dict[str, Any] | None 
 
 
 def _statement(s: Any, program: Any, sizes: dict[str, int], arrays: dict[str, Any]) -> None:
+    if not s.over and isinstance(s.expr, (sp.Indexed, sp.Symbol)):
+        return  # a copy: nothing is computed, wherever it is made
     table = {a: sizes[a.name] for a in program.sizes}
     extent = {a: int(program.dims[a].subs(table)) for a in s.domain}
     kind = {"sum": "additions", "prod": "multiplications", "max": "comparisons"}[s.reduce]
