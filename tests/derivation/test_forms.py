@@ -55,7 +55,8 @@ def test_latex_needs_amsmath_only() -> None:
 def test_latex_matrices_have_the_words_at_their_rows_and_columns() -> None:
     tex = made("two-words-causal", True).to_latex()
     assert r"R_{2,:} &= \begin{array}{rr} \text{thinking} & \text{machines} \\ \hline \rule{0pt}{11pt}{4} & 4 \end{array}" in tex
-    table = r"\begin{array}{r|rr}  & \text{thinking} & \text{machines} \\ \hline \text{thinking} & \rule{0pt}{11pt}{1} & \cdot \\ "
+    table = r"\begin{array}{r|rr}  & \text{thinking} & \text{machines} \\ \hline "
+    table += r"\text{thinking} & \rule{0pt}{11pt}{1} & \cdot \\ "
     assert table + r"\text{machines} & 4 & 4 \end{array}" in tex
     assert r"X &= \begin{array}{r|rrr} \text{thinking} & 1 & 0 & 1 \\ \text{machines} & 0 & 2 & 1 \end{array}" in tex
     assert r"W_Q &= \left[ \begin{array}{rrr} 1 & 0 & 1 \\ 0 & 1 & 0 \\ 1 & 0 & 0 \end{array} \right]" in tex
