@@ -19,8 +19,12 @@ SLOW = {"kernel", "which-convention"}
     "page", [pytest.param(p, id=f"{p.parent.name}/{p.stem}", marks=[pytest.mark.slow] * (p.stem in SLOW)) for p in PAGES]
 )
 def test_a_page_can_be_followed(page: Path, tmp_path: Path) -> None:
-    wrong = transcript.follow(page.read_text(encoding="utf-8"), tmp_path)
+    text = page.read_text(encoding="utf-8")
+    wrong = transcript.follow(text, tmp_path)
     assert not wrong, f"{page.name}:\n" + "\n".join(wrong)
+    written = "\n".join(p.read_text(encoding="utf-8") for p in sorted(tmp_path.glob("*.md")))
+    for formula in re.findall(r"^\$\$\n(.*?)\n\$\$$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M | re.S):
+        assert formula in written, f"{page.name}: no command of the page writes {formula}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: f"{p.parent.name}/{p.stem}")
