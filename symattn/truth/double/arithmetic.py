@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,22 +25,26 @@ from symattn.truth.double.approx import (
     times,
 )
 
-__all__ = ["add", "checked", "fewer", "joined", "multiply", "selected"]
+__all__ = ["Room", "add", "checked", "fewer", "joined", "multiply", "selected"]
 
 WEIGHTS = 3
 """How many weights an :class:`~symattn.truth.double.approx.Approx` keeps."""
 
 
-def into(a: Approx, b: Approx) -> Array | None:
+Room = Callable[[tuple[int, ...]], "Array | None"]
+"""Where large arrays come from; None leaves it to NumPy."""
+
+
+def into(a: Approx, b: Approx, room: Room | None = None) -> Array | None:
     """An array that the result of an operation on both may overwrite."""
     shape = np.broadcast_shapes(a.value.shape, b.value.shape)
     for x in (a, b):
         if x.temporary and x.value.shape == shape:
             return x.value
-    return None
+    return None if room is None else room(shape)
 
 
-def add(a: Approx, b: Approx, minus: bool = False) -> Approx:
+def add(a: Approx, b: Approx, minus: bool = False, room: Room | None = None) -> Approx:
     """The sum or the difference: errors add up, and one rounding; integers stay exact.
 
     >>> from symattn.truth.double.approx import exactly
@@ -59,7 +64,7 @@ def add(a: Approx, b: Approx, minus: bool = False) -> Approx:
         if not is_zero(x.rel):
             error = error + times(x.rel, x.size(large), large)
     weights = a.weights + b.weights
-    value = (np.subtract if minus else np.add)(a.value, b.value, out=into(a, b))
+    value = (np.subtract if minus else np.add)(a.value, b.value, out=into(a, b, room))
     nonneg = a.nonneg and b.nonneg and not minus
     made = Approx(value, 0.0 if whole else U, outward(error), weights, nonneg, whole, special, True, size if large else None)
     return checked(fewer(made), lost)
@@ -73,7 +78,7 @@ def _large(a: Approx, b: Approx) -> bool:
     return bool(np.broadcast(a.value, b.value).size > FULL)
 
 
-def multiply(a: Approx, b: Approx) -> Approx:
+def multiply(a: Approx, b: Approx, room: Room | None = None) -> Approx:
     """The product: ``|ta tb - va vb| <= ea |vb| + |va| eb + ea eb``, and one rounding; integers stay exact.
 
     >>> third = Approx(np.array([1 / 3]), rel=U)
@@ -110,7 +115,7 @@ def multiply(a: Approx, b: Approx) -> Approx:
         error = error + times(a.plain().error(large), b.plain().error(large))
     if not whole:
         error = error + (FLOOR if size.min() > SAFE else FLOOR * (np.greater(sa, 0) & np.greater(sb, 0)))
-    value = np.multiply(a.value, b.value, out=into(a, b))
+    value = np.multiply(a.value, b.value, out=into(a, b, room))
     if uncertain is not None:
         value = np.where(uncertain, np.nan, value)
     made = Approx(

@@ -146,7 +146,7 @@ class Plan:
     pieces: tuple[Piece, ...]
     shapes: Mapping[str, tuple[int, ...]]
     memo: dict[Any, Any] = field(default_factory=dict)
-    pool: dict[tuple[int, ...], list[Any]] = field(default_factory=dict)
+    pool: dict[int, list[Any]] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=8)

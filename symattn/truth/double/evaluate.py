@@ -19,6 +19,7 @@ from symattn.truth.double.blocks import POINTS, Run
 from symattn.truth.double.bounded import Bounded
 from symattn.truth.double.functions import NUMPY, OWNED
 from symattn.truth.double.gathered import Gathered
+from symattn.truth.double.shared import shared
 
 __all__ = ["evaluate"]
 
@@ -98,8 +99,8 @@ def evaluate(
 
 @lru_cache(maxsize=64)
 def _lean(program: Program, wanted: tuple[str, ...]) -> Program:
-    """What some tensors need of a program."""
-    return program.with_statements(program.statements, wanted).live()
+    """What some tensors need of a program, each expression once."""
+    return shared(program.with_statements(program.statements, wanted).live()).live()
 
 
 @lru_cache(maxsize=64)

@@ -17,8 +17,8 @@ import sympy as sp
 
 from symattn.readings.balls import precision
 from symattn.truth.double import exponential
-from symattn.truth.double.approx import FLOOR, FULL, Approx, Array, U, exactly, is_zero, outward, rows
-from symattn.truth.double.arithmetic import add, checked, multiply
+from symattn.truth.double.approx import FLOOR, FULL, SAFE, Approx, Array, U, exactly, is_zero, outward, rows
+from symattn.truth.double.arithmetic import Room, add, checked, multiply
 
 __all__ = ["NUMPY", "OWNED", "Library", "absolute", "exp", "extremum", "logarithm", "power", "reciprocal", "smooth", "step"]
 
@@ -115,14 +115,14 @@ def expm1_above(d: Any) -> Any:
         return np.where(d <= 1, small, np.where(d < 600, 2 * np.exp2(1.5 * np.minimum(d, 600)), np.inf))
 
 
-def exp(a: Approx, library: Library) -> Approx:
+def exp(a: Approx, library: Library, room: Room | None = None) -> Approx:
     """``e^x``: a distance d of the argument is a factor between ``e^-d`` and ``e^d``."""
     d = a.error()
     top = float(np.max(a.size(), initial=0.0))
     rel, tiny = library.error("exp")
     grown = 0.0 if is_zero(d) else expm1_above(d)
     lost: Array | None = np.isinf(a.value) if a.special else None
-    made = library.functions["exp"](a.value, out=a.value if a.temporary else None)
+    made = library.functions["exp"](a.value, out=a.value if a.temporary else None if room is None else room(a.value.shape))
     some = (grown + 1.0) * (tiny + FLOOR) if top > 690 or a.special else 0.0
     bound = np.asarray(rows(made)) if made.size > FULL and not a.special else None
     out = Approx(made, (grown + rel) * (1 + 2.0**-40), some, (), True, False, a.special, True, bound)
@@ -147,7 +147,8 @@ def reciprocal(a: Approx) -> Approx:
     lost = ~np.isfinite(a.value) if a.special else None
     value = np.where(a.value == 0, np.nan, value) if not np.all(a.value) else value
     special = a.special or not bool(np.isfinite(np.max(np.abs(value), initial=0.0)))
-    out = Approx(value, grown * (1 + 2.0**-40) + U, FLOOR, (), a.nonneg, False, special, True)
+    normal = not special and bool(np.min(np.abs(value), initial=np.inf) > SAFE)
+    out = Approx(value, grown * (1 + 2.0**-40) + U, 0.0 if normal else FLOOR, (), a.nonneg, False, special, True)
     return checked(out, lost)
 
 

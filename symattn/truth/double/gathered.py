@@ -98,12 +98,17 @@ def as_approx(a: Approx | Gathered) -> Approx:
 
 
 def _light(a: Approx) -> Approx:
-    """The same without weights that are as large as a block."""
-    thin = tuple((c, w) for c, w in a.weights if 4 * w.value.size <= a.value.size)
+    """The same without weights that are as large as a block, or in an array that the next block overwrites."""
+    thin = tuple((c, w) for c, w in a.weights if _thin(w, a))
     if len(thin) == len(a.weights):
         return a
     more: Any = a.abs
     for c, w in a.weights:
-        if 4 * w.value.size > a.value.size:
+        if not _thin(w, a):
             more = more + times(c, w.size(a.large), a.large)
     return a.changed(abs=outward(more), weights=thin)
+
+
+def _thin(w: Approx, a: Approx) -> bool:
+    """Whether a weight is kept with a result."""
+    return w.value.size <= min(FULL, a.value.size // 4)

@@ -76,7 +76,9 @@ class Matrix:
     def sum(self) -> Array:
         """``sum over x of |A|``."""
         if "sum" not in self._found:
-            if self.nonneg:
+            if _constant(self.value):
+                v = np.abs(self.value[:, :, :1]) * self.count
+            elif self.nonneg:
                 v = np.matmul(self.value, np.ones(self.count))[..., None]
             else:
                 v = np.abs(self.value).sum(axis=2, keepdims=True)
@@ -84,6 +86,8 @@ class Matrix:
         return self._found["sum"]
 
     def _largest(self) -> Array:
+        if self._top is None and _constant(self.value):
+            self._top = np.abs(self.value[:, :, :1])
         if self._top is None:
             if "top" not in self._found:
                 v = self.value
@@ -106,6 +110,9 @@ class Matrix:
         """``sqrt(sum over x of |A|^2)``."""
         if "norm" not in self._found:
             root = math.sqrt(self.count) * UP
+            if _constant(self.value):
+                self._found["norm"] = self._largest() * root + self.slack * root
+                return self._found["norm"]
             v = np.sqrt(_squares(self.value))[..., None] * inflation(self.count)
             fine = (v > 2.0**-400) & (v < 2.0**400)
             if not fine.all():
@@ -122,6 +129,11 @@ def _across(a: Array) -> Array:
 def _squares(v: Array) -> Array:
     """``sum over x of v^2``."""
     return np.asarray(np.vecdot(v, v) if v.strides[2] == v.itemsize else np.einsum("zrx,zrx->zr", v, v))
+
+
+def _constant(v: Array) -> bool:
+    """Whether an array is one column that is repeated."""
+    return v.strides[2] == 0 and v.shape[2] > 0
 
 
 def _layout(v: Array) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from symattn.program import Program, Statement, name_of
 from symattn.readings.contraction import Contraction, contraction, place, touched
 from symattn.readings.domain import Mask, solvable
 from symattn.readings.steps import Stepwise
-from symattn.truth.double.approx import Approx, Array
+from symattn.truth.double.approx import FULL, Approx, Array
 from symattn.truth.double.arithmetic import add, multiply, selected
 from symattn.truth.double.functions import Library
 from symattn.truth.double.kinds import Axes
@@ -158,7 +158,8 @@ class Statements(Stepwise):
                     self.owned.add(name)
                 self.known[name] = self.filled(made, axes_of(s)[0])
                 for n in self.leaving:
-                    self.done.append(self.known.pop(n).value)
+                    self.settled.pop(n, None)
+                    self.left(n, self.known.pop(n).value)
         return self.known
 
     def dying(self, name: str) -> bool:
@@ -170,10 +171,21 @@ class Statements(Stepwise):
             f"once {name}", s, lambda: s.expr.count(lambda e: isinstance(e, sp.Indexed) and name_of(e) == name) == 1
         ):
             return False
-        value = self.known[name].value
-        held = [a.value for n, a in self.known.items() if n != name]
-        held += [w.value for a in self.known.values() for _, w in a.weights]
-        return not any(np.may_share_memory(value, v) for v in held)
+        return not self.held(self.known[name].value, name)
+
+    def held(self, value: Array, name: str) -> bool:
+        """Whether a tensor other than one that is named needs the numbers in an array."""
+        base = _base(value)
+        others = (a.value for n, a in self.known.items() if n != name)
+        weights = (w.value for a in self.known.values() for _, w in a.weights)
+        return any(_base(v) is base for v in (*others, *weights))
+
+    def left(self, name: str, value: Array) -> None:
+        """Nobody reads a tensor any more: its array is for the next one, or for the next block where a weight is in it."""
+        if value.size > FULL and name in self.owned and not self.held(value, name):
+            self.give(value)
+        else:
+            self.done.append(value)
 
     @property
     def last_reads(self) -> dict[str, tuple[str, ...]]:
@@ -355,23 +367,32 @@ class Statements(Stepwise):
 
         return a.mapped(move).changed(temporary=a.temporary)
 
-    def buffer(self, shape: tuple[int, int, int]) -> Array:
-        """An array that an earlier block has done with: a new one costs more than what is put into it."""
+    def room(self, shape: tuple[int, ...]) -> Array | None:
+        """An array for a large result."""
+        return self.buffer(shape) if math.prod(shape) > FULL else None
+
+    def buffer(self, shape: tuple[int, ...]) -> Array:
+        """An array that an earlier tensor has done with: a new one costs more than what is put into it."""
+        count = math.prod(shape)
+        if count <= FULL:  # weights of results may be in small ones
+            return np.empty(shape)
         try:  # another thread may take the last one between a look and a pop
-            found = self.scratch["pool"][shape].pop()
+            found = self.scratch["pool"][count].pop()
         except (KeyError, IndexError):
-            found = np.empty(shape)
+            found = np.empty(count)
         self.fresh[id(found)] = found
-        return found
+        return found.reshape(shape)
+
+    def give(self, value: Array) -> None:
+        """An array to be used again, if it is one of those that :meth:`buffer` gave; nobody may hold it any more."""
+        base = value.base
+        if isinstance(base, np.ndarray) and self.fresh.pop(id(base), None) is not None:
+            self.scratch.setdefault("pool", {}).setdefault(base.size, []).append(base)
 
     def release(self) -> None:
         """Give the arrays of tensors that were made here to the next block; nobody may hold them any more."""
-        seen: set[int] = set()
         for v in [*self.done, *(self.known[n].value for n in self.owned if n in self.known)]:
-            base = v if v.base is None else v.base
-            if isinstance(base, np.ndarray) and id(base) in self.fresh and id(base) not in seen:
-                seen.add(id(base))
-                self.scratch.setdefault("pool", {}).setdefault(base.shape, []).append(base)
+            self.give(v)
 
     def operand(self, s: Statement, e: sp.Expr, axes: Axes, masks: Sequence[Mask]) -> Approx:
         """One factor on the grid of its axes, 0 where masked."""
@@ -386,3 +407,8 @@ class Statements(Stepwise):
         """Whether an expression of finite numbers is 0 wherever the condition of a statement does not hold: a factor is."""
         key = f"vanishes {e}"
         return bool(self._found(key, s, lambda: any(is_zero_outside(self.program, f, s) for f in sp.Mul.make_args(e))))
+
+
+def _base(value: Array) -> Any:
+    """The array that owns the memory of another: two share it where they have the same."""
+    return value if value.base is None else value.base

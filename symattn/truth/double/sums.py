@@ -132,8 +132,14 @@ def contracted(a: Approx, b: Approx, out: Array | None = None) -> Approx:
     if r == q == 1:
         np.vecdot(a.value[:, 0], b.value[:, 0], out=value[:, 0, 0])
     else:
+        turned = q < r and a.value.strides[1] == a.value.itemsize and value.size > FULL
+        if turned:  # BLAS is a quarter faster where the longer operand comes last, and is not transposed
+            value = value.reshape(z, q, r).transpose(0, 2, 1)
         for k in range(z):  # one by one: a batch whose operands are transposed takes twice the time
-            np.matmul(a.value[k], b.value[k].T, out=value[k])
+            if turned:
+                np.matmul(b.value[k], a.value[k].T, out=value[k].T)
+            else:
+                np.matmul(a.value[k], b.value[k].T, out=value[k])
     g = gamma(count)
     slack, grown = (0.0, 1.0) if b.exact else (float(np.max(_slack(b))), 1.0 + float(np.max(b.rel)))
     small = [2 * x.value.size <= max(y.value.size, z * r * q) for x, y in ((a, b), (b, a))]

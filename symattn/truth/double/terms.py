@@ -36,6 +36,10 @@ class Known(Protocol):
         """The number of values of each of some indices."""
         ...
 
+    def room(self, shape: tuple[int, ...]) -> Array | None:
+        """An array that may be overwritten, where one of a large shape is needed."""
+        ...
+
     def dying(self, name: str) -> bool:
         """Whether nobody needs a tensor any more once it has been read, so that its array may be overwritten."""
         ...
@@ -74,7 +78,7 @@ class Terms:
             return self.read(e)
         if kind == "exp":
             self.known.used.add("exp")
-            return fn.exp(self.value(e.args[0]), self.known.library)
+            return fn.exp(self.value(e.args[0]), self.known.library, self.known.room)
         if kind == "power":
             return self.power(e.base, e.exp)
         rule: Callable[[Any], Approx] = getattr(self, kind)
@@ -112,7 +116,7 @@ class Terms:
         for t in ordered(e):
             minus = isinstance(t, sp.Mul) and t.args[0] is sp.S.NegativeOne
             v = self.value(negated(t) if minus and out is not None else t)
-            out = v if out is None else add(out, v, minus)
+            out = v if out is None else add(out, v, minus, self.known.room)
         assert out is not None
         return out
 
@@ -125,7 +129,7 @@ class Terms:
                 negative = True
                 continue
             v = self.value(t)
-            out = v if out is None else multiply(out, v)
+            out = v if out is None else multiply(out, v, self.known.room)
         assert out is not None
         if not negative:
             return out
