@@ -37,8 +37,8 @@ LARGE = ("Σ", "Π", "max", "min")
 SIZES = frozenset({"d", "H"})
 INDICES = frozenset("bkghijcefauptwxyz")
 UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-SCRIPT = str.maketrans(UPPER, "𝒜ℬ𝒞𝒟ℰℱ𝒢ℋℐ𝒥𝒦ℒℳ𝒩𝒪𝒫𝒬ℛ𝒮𝒯𝒰𝒱𝒲𝒳𝒴𝒵")
-BOLD = str.maketrans({"1": "𝟏"} | {c: chr(0x1D400 + k) for k, c in enumerate(UPPER + UPPER.lower())})
+SCRIPT: Mapping[int, str] = dict(zip(map(ord, UPPER), "𝒜ℬ𝒞𝒟ℰℱ𝒢ℋℐ𝒥𝒦ℒℳ𝒩𝒪𝒫𝒬ℛ𝒮𝒯𝒰𝒱𝒲𝒳𝒴𝒵", strict=True))
+BOLD: Mapping[int, str] = {ord("1"): "𝟏"} | {ord(c): chr(0x1D400 + k) for k, c in enumerate(UPPER + UPPER.lower())}
 
 NAME_IN_BRACKETS = re.compile(r"(?<![\w^])\((\w+(?:\^\(\w+\))?)\)\[")
 """A name with a subscript, which LaTeX brackets before a second one: text has that one in brackets of its own."""
@@ -166,7 +166,8 @@ class _Reader:
             return self.argument() + ACCENTS[name]
         if name in UPRIGHT:
             body = self.argument() if name != "text" else self.spaced()
-            return body.translate({"mathcal": SCRIPT, "mathbf": BOLD}.get(name, {}))
+            signs: Mapping[int, str] = {"mathcal": SCRIPT, "mathbf": BOLD}.get(name, {})
+            return body.translate(signs)
         if name == "left":
             opening = self.delimiter()
             body = self.until("right").strip()
