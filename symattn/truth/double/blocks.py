@@ -21,7 +21,7 @@ from symattn.readings.partition import Partition
 from symattn.readings.sizes import size_value
 from symattn.truth.double.approx import Approx, Array
 from symattn.truth.double.functions import Library
-from symattn.truth.double.gathered import Gathered, as_approx
+from symattn.truth.double.gathered import Gathered, as_approx, light
 from symattn.truth.double.statements import Statements
 
 __all__ = ["POINTS", "Run"]
@@ -30,7 +30,7 @@ POINTS = 1 << 20
 """Elements of the largest array of a block: a few such arrays at a time stay in the cache."""
 
 SMALL = 1 << 16
-"""Elements of the largest array up to which a program is not cut: one of a single block has its arrays used again."""
+"""Elements of the largest array up to which a program is never cut, though conditions might leave blocks only a part of it."""
 
 Numbers = dict[str, "Approx | Gathered"]
 
@@ -64,10 +64,13 @@ class Run:
     def cut(self, program: Program, known: Numbers, sizes: Mapping[sp.Symbol, int]) -> Numbers:
         """The tensors that a program gives, cut where it is too large for one block."""
         plan = planned(program, tuple(sizes.items()), self.points)
-        if plan is not None:
-            return self.parted(plan, known, sizes)
-        found: Numbers = {}
-        found.update(self.statements(program, known, self.given, sizes, _memo(program, tuple(sizes.items())), {}).run())
+        if plan.partition is not None:
+            return self.parted(plan, plan.partition, known, sizes)
+        inputs: Numbers = {n: self.shared(known[n]) for n in program.inputs}
+        statements = self.statements(program, inputs, self.given, sizes, plan.memo, {"pool": plan.pool})
+        made = statements.run()
+        found: Numbers = {n: light(made[n]) for n in program.outputs}
+        statements.release(keep=program.outputs)
         return found
 
     def statements(
@@ -83,15 +86,15 @@ class Run:
         inputs = {n: as_approx(known[n]) for n in program.inputs}
         return Statements(program, sizes, given, inputs, self.library, self.used, memo, scratch)
 
-    def parted(self, plan: Plan, known: Numbers, sizes: Mapping[sp.Symbol, int]) -> Numbers:
+    def parted(self, plan: Plan, p: Partition, known: Numbers, sizes: Mapping[sp.Symbol, int]) -> Numbers:
         """What a program gives, before the blocks, block by block and after them."""
-        found, p = dict(known), plan.partition
+        found = dict(known)
         if p.first is not None:
             found |= self.cut(p.first, found, sizes)
         gathered = {n: Gathered(shape, p.partial.get(n)) for n, shape in plan.shapes.items()}
         scratch: dict[Any, Any] = {"pool": plan.pool}
         for k, piece in enumerate(plan.pieces):
-            self.block(plan, piece, found, gathered, scratch)
+            self.block(plan, p.local, piece, found, gathered, scratch)
             if self.progress is not None:
                 self.progress(k + 1, len(plan.pieces))
         found |= gathered
@@ -99,11 +102,18 @@ class Run:
             found |= self.cut(p.rest, found, sizes)
         return found
 
-    def block(self, plan: Plan, piece: Piece, found: Numbers, gathered: Mapping[str, Gathered], scratch: dict[Any, Any]) -> None:
+    def block(
+        self,
+        plan: Plan,
+        local: Program,
+        piece: Piece,
+        found: Numbers,
+        gathered: Mapping[str, Gathered],
+        scratch: dict[Any, Any],
+    ) -> None:
         """One block: its tensors from slices, put where they belong or added to what there is."""
         known: Numbers = {}
         given = {}
-        local = plan.partition.local
         for n in local.inputs:
             place = piece.slices[n]
             cut = any(s != slice(None) for s in place)
@@ -136,29 +146,28 @@ class Piece:
 
 @dataclass(frozen=True)
 class Plan:
-    """A program cut at some sizes: its parts, its blocks, the shapes of what these give.
+    """A program cut at some sizes: its parts, its blocks, the shapes of what these give; one that is left whole has no parts.
 
     ``memo`` is what is found of it on the way. ``pool`` holds the arrays of a block for the next one, here or in another
     evaluation: memory that is asked for anew takes as long to come as a matrix product to fill it.
     """
 
-    partition: Partition
-    pieces: tuple[Piece, ...]
-    shapes: Mapping[str, tuple[int, ...]]
+    partition: Partition | None = None
+    pieces: tuple[Piece, ...] = ()
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     memo: dict[Any, Any] = field(default_factory=dict)
     pool: dict[int, list[Any]] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=8)
-def planned(program: Program, sizes: tuple[tuple[sp.Symbol, int], ...], points: int) -> Plan | None:
-    """How a program is cut so that no array of a block has more than about so many elements; None where it is left whole."""
+def planned(program: Program, sizes: tuple[tuple[sp.Symbol, int], ...], points: int) -> Plan:
+    """How a program is cut so that no array of a block has more than about so many elements."""
     known = dict(sizes)
-    if _most(program, known) <= min(points, SMALL):
-        return None
-    p = partition_at(program, program.outputs, known)
-    if p is None:
-        return None
-    blocks = BlockGrid(p, known, widths_of(p, known, points))
+    most = _most(program, known)
+    p = partition_at(program, program.outputs, known) if most > min(points, SMALL) else None
+    if p is None or (most <= points and not p.reached):
+        return Plan()
+    blocks = BlockGrid(p, known, widths_of(p, known, points // 4 if p.reached else points))
     names = (*p.local.inputs, *p.given_back)
     pieces = [
         Piece(
@@ -188,12 +197,6 @@ def widths_of(p: Partition, sizes: Mapping[sp.Symbol, int], points: int) -> dict
         found[a] = min(length[a], room)
         room = max(1, room // length[a])
     return found
-
-
-@lru_cache(maxsize=64)
-def _memo(program: Program, sizes: tuple[tuple[sp.Symbol, int], ...]) -> dict[Any, Any]:
-    """Where what is found of a program at some sizes is kept."""
-    return {}
 
 
 def _most(program: Program, sizes: Mapping[sp.Symbol, int]) -> int:

@@ -19,7 +19,7 @@ from symattn.truth.double.blocks import POINTS, Run
 from symattn.truth.double.bounded import Bounded
 from symattn.truth.double.functions import NUMPY, OWNED
 from symattn.truth.double.gathered import Gathered
-from symattn.truth.double.shared import shared
+from symattn.truth.double.shared import lighter
 
 __all__ = ["evaluate"]
 
@@ -87,8 +87,8 @@ def evaluate(
             raise ProgramError(f"the program defines no tensor {name!r}. {nearest(name, [s.name for s in program])}")
     check_names(program, inputs)
     given = {n: _array(v) for n, v in inputs.items()}
-    found = _sizes(program, tuple((n, v.shape) for n, v in given.items()), tuple((sizes or {}).items()))
-    lean = _lean(program, wanted)
+    shapes = tuple((n, v.shape) for n, v in given.items())
+    lean, found = _lean(program, wanted, shapes, tuple((sizes or {}).items()))
     library, used = (OWNED if owned_exp else NUMPY), set[str]()
     with np.errstate(all="ignore"):
         known: dict[str, Approx | Gathered] = {n: entered(v) for n, v in given.items() if n in lean.inputs}
@@ -98,16 +98,15 @@ def evaluate(
 
 
 @lru_cache(maxsize=64)
-def _lean(program: Program, wanted: tuple[str, ...]) -> Program:
-    """What some tensors need of a program, each expression once."""
-    return shared(program.with_statements(program.statements, wanted).live()).live()
-
-
-@lru_cache(maxsize=64)
-def _sizes(
-    program: Program, shapes: tuple[tuple[str, tuple[int, ...]], ...], given: tuple[tuple[sp.Symbol | str, int], ...]
-) -> dict[sp.Symbol, int]:
-    return find_sizes(program, dict(shapes), dict(given))
+def _lean(
+    program: Program,
+    wanted: tuple[str, ...],
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    given: tuple[tuple[sp.Symbol | str, int], ...],
+) -> tuple[Program, dict[sp.Symbol, int]]:
+    """What some tensors need of a program, each expression once, and the sizes; one look-up, since a program is long to hash."""
+    found = find_sizes(program, dict(shapes), dict(given))
+    return lighter(program.with_statements(program.statements, wanted).live()), found
 
 
 def _array(x: object) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from symattn.truth.double.approx import FULL, UP, Approx, Array, U, outward, rows, times
 from symattn.truth.double.arithmetic import multiply
 
-__all__ = ["Gathered", "as_approx"]
+__all__ = ["Gathered", "as_approx", "light"]
 
 
 class Gathered:
@@ -51,7 +51,7 @@ class Gathered:
         value = self.value[whole]
         if self.reduce is None:
             value[...] = a.value
-            self.parts.append((place, _light(a).changed(value=value)))
+            self.parts.append((place, light(a).changed(value=value)))
             return
         where: Any = (..., *place[:-1], slice(None)) if self.large else whole
         error = self.error[where]
@@ -97,7 +97,7 @@ def as_approx(a: Approx | Gathered) -> Approx:
     return a.approx if isinstance(a, Gathered) else a
 
 
-def _light(a: Approx) -> Approx:
+def light(a: Approx) -> Approx:
     """The same without weights that are as large as a block, or in an array that the next block overwrites."""
     thin = tuple((c, w) for c, w in a.weights if _thin(w, a))
     if len(thin) == len(a.weights):

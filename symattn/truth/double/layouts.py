@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 import sympy as sp
 
 from symattn.program import Statement, integer_symbols, subscripts_of
-from symattn.readings.contraction import Contraction
+from symattn.readings.contraction import Contraction, contraction
 from symattn.truth.double.approx import Approx, Array
 from symattn.truth.double.kinds import Axes
 
-__all__ = ["axes_of", "first", "in_order", "merged", "pairing", "split"]
+__all__ = ["axes_of", "by_small_factors", "first", "in_order", "merged", "pairing", "split"]
 
 
 def pairing(s: Statement, term: sp.Expr) -> Contraction | None:
@@ -25,6 +26,26 @@ def pairing(s: Statement, term: sp.Expr) -> Contraction | None:
         return None
     outer = sp.Mul(*[f for f in sp.Mul.make_args(term) if f not in inner])
     return Contraction(outer, inner[0], inner[1], s.indices, (), (), s.over)
+
+
+def by_small_factors(s: Statement, term: sp.Expr, size: Callable[[sp.Symbol], int]) -> Contraction | None:
+    """``sum over i of A[i, j] B[i, c] f[i]``: f is a factor of the smaller operand; None where no factor is like that."""
+    inner = [f for f in sp.Mul.make_args(term) if integer_symbols(f) & set(s.over)]
+    used = {f: integer_symbols(f) & set(s.domain) for f in inner}
+    small = [f for f in inner if any(used[f] < used[g] for g in inner)]
+    c = contraction(s, sp.Mul(*[f for f in sp.Mul.make_args(term) if f not in small]), size) if small else None
+    if c is None:
+        return None
+    left, right = c.left, c.right
+    for f in small:
+        fit = [axes for axes in (c.left_axes, c.right_axes) if used[f] <= set(axes)]
+        if not fit:
+            return None
+        if min(fit, key=lambda axes: math.prod(map(size, axes))) == c.left_axes:
+            left = left * f
+        else:
+            right = right * f
+    return replace(c, left=left, right=right)
 
 
 def in_order(c: Contraction, indices: Axes) -> Contraction:

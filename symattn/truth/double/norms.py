@@ -81,7 +81,7 @@ class Matrix:
             elif self.nonneg:
                 v = np.matmul(self.value, np.ones(self.count))[..., None]
             else:
-                v = np.abs(self.value).sum(axis=2, keepdims=True)
+                v = _sizes(self.value)
             self._found["sum"] = v * inflation(self.count) + self.slack * self.count * UP
         return self._found["sum"]
 
@@ -134,6 +134,16 @@ def _squares(v: Array) -> Array:
 def _constant(v: Array) -> bool:
     """Whether an array is one column that is repeated."""
     return v.strides[2] == 0 and v.shape[2] > 0
+
+
+PIECE = 256
+"""Terms that are summed at a time where the absolute values need an array of their own."""
+
+
+def _sizes(v: Array) -> Array:
+    """``sum over x of |v|`` of shape (z, r, 1), piece by piece: small arrays come from memory that is there."""
+    pieces = [np.abs(v[:, :, k : k + PIECE]).sum(axis=2, keepdims=True) for k in range(0, v.shape[2], PIECE)]
+    return np.asarray(sum(pieces[1:], pieces[0])) if pieces else np.zeros((*v.shape[:2], 1))
 
 
 def _layout(v: Array) -> tuple[Any, ...]:

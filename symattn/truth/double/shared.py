@@ -1,6 +1,9 @@
-"""Work that a program does twice, done once: what an earlier tensor is defined as is read from that tensor.
+"""Programs with less work: what is there already is read, what is common to a row is multiplied once a row.
 
-Gradients repeat parts of what they are derived from: ``exp(S[i, j] - m[i])`` where ``E[i, j]`` is there.
+Gradients repeat parts of what they are derived from: ``exp(S[i, j] - m[i])`` where ``E[i, j]`` is there. And a tensor that is
+another one times factors of fewer indices (``P[i, j] = E[i, j]/l[i]``) is not formed where only sums of products read it: its
+factors go to these, where they meet smaller arrays. Both keep the value of every output in exact arithmetic; what they do to
+rounding is seen by the rules that evaluate the program.
 """
 
 from __future__ import annotations
@@ -9,9 +12,14 @@ from dataclasses import replace
 
 import sympy as sp
 
-from symattn.program import Program, Statement
+from symattn.program import Program, Statement, integer_symbols, name_of, reads, subscripts_of
 
-__all__ = ["shared"]
+__all__ = ["lighter", "shared"]
+
+
+def lighter(program: Program) -> Program:
+    """The program with both, and without what no output needs."""
+    return unscaled(shared(program).live()).live()
 
 
 def shared(program: Program) -> Program:
@@ -41,3 +49,56 @@ def _readable(t: Statement, s: Statement) -> bool:
     """Whether a statement may read an earlier one in place of what defines that."""
     plain = not t.over and t.scan is None and not t.range_only and t.where in (sp.true, s.where)
     return plain and isinstance(t.expr, (sp.exp, sp.log, sp.Pow)) and bool(t.indices) and t.expr.free_symbols >= set(t.indices)
+
+
+def unscaled(program: Program) -> Program:
+    """The program without tensors that are another one times factors of fewer indices, if only sums of products read them.
+
+    Such a tensor is defined everywhere, and so are those that read it: a condition might leave a row no point, where the
+    factors, which are then outside of the sum, need not have a value.
+
+    >>> from symattn.program import indices, size, tensor
+    >>> i, j = indices("i j")
+    >>> p = Statement(tensor("P", i, j), tensor("E", i, j) / tensor("l", i))
+    >>> o = Statement(tensor("O", i), tensor("P", i, j) * tensor("v", j), (j,))
+    >>> print(unscaled(Program((p, o), {i: size("n"), j: size("m")}, ("O",))).live())
+    O[i] = sum over j of E[i, j]*v[j]/l[i]
+    """
+    statements = {s.name: s for s in program}
+    for t in reversed(tuple(program)):
+        if t.name in program.outputs or not _is_scaled(t):
+            continue
+        users = [s for s in statements.values() if t.name in s.needs]
+        if all(_takes(s, t) for s in users):
+            for s in users:
+                statements[s.name] = replace(
+                    s, expr=s.expr.xreplace({x: _at(t, x) for x in reads(s.expr) if name_of(x) == t.name})
+                )
+    made = tuple(statements.values())
+    return program if made == program.statements else program.with_statements(made)
+
+
+def _is_scaled(t: Statement) -> bool:
+    """Whether a statement is one read with all its indices times factors that have fewer."""
+    if t.over or t.scan is not None or t.range_only or t.where != sp.true or not isinstance(t.expr, sp.Mul):
+        return False
+    all_ = frozenset(t.indices)
+    wide = [f for f in t.expr.args if integer_symbols(f) & all_ == all_]
+    return len(wide) == 1 and isinstance(wide[0], sp.Indexed) and set(subscripts_of(wide[0])) == all_
+
+
+def _takes(s: Statement, t: Statement) -> bool:
+    """Whether a statement is a sum of products that have a tensor as a factor, once, at plain indices."""
+    if s.reduce != "sum" or not s.over or s.scan is not None or s.range_only or s.where != sp.true:
+        return False
+    if not isinstance(s.expr, sp.Mul):
+        return False
+    found = [f for f in s.expr.args if isinstance(f, sp.Indexed) and name_of(f) == t.name]
+    everywhere = [x for x in sp.preorder_traversal(s.expr) if isinstance(x, sp.Indexed) and name_of(x) == t.name]
+    sub = subscripts_of(found[0]) if found else ()
+    return len(found) == len(everywhere) == 1 and len(set(sub)) == len(sub) and set(sub) <= set(s.domain)
+
+
+def _at(t: Statement, x: sp.Indexed) -> sp.Expr:
+    """What defines a tensor, at the indices of a read."""
+    return t.expr.xreplace(dict(zip(t.indices, subscripts_of(x), strict=True)))

@@ -18,7 +18,7 @@ from symattn.truth.double.approx import FULL, Approx, Array
 from symattn.truth.double.arithmetic import add, multiply, selected
 from symattn.truth.double.functions import Library
 from symattn.truth.double.kinds import Axes
-from symattn.truth.double.layouts import axes_of, first, in_order, merged, pairing, split
+from symattn.truth.double.layouts import axes_of, by_small_factors, first, in_order, merged, pairing, split
 from symattn.truth.double.masks import NO_MASKS, Masks, is_zero_outside, masks_of
 from symattn.truth.double.norms import gamma, inflation
 from symattn.truth.double.sums import contracted, largest, product, summed
@@ -249,7 +249,8 @@ class Statements(Stepwise):
 
     def contraction(self, s: Statement, term: sp.Expr) -> Contraction | None:
         """A term of a sum as a contraction whose rows come before its columns in the target."""
-        c = contraction(s, term, self.size)
+        c = by_small_factors(s, term, self.size)
+        c = contraction(s, term, self.size) if c is None else c
         return pairing(s, term) if c is None else in_order(c, s.indices)
 
     def _found(self, what: str, s: Statement, find: Any) -> Any:
@@ -389,8 +390,10 @@ class Statements(Stepwise):
         if isinstance(base, np.ndarray) and self.fresh.pop(id(base), None) is not None:
             self.scratch.setdefault("pool", {}).setdefault(base.size, []).append(base)
 
-    def release(self) -> None:
-        """Give the arrays of tensors that were made here to the next block; nobody may hold them any more."""
+    def release(self, keep: Sequence[str] = ()) -> None:
+        """Give the arrays of tensors that were made here to the next block; nobody may hold them any more, but some by name."""
+        for n in keep:
+            self.fresh.pop(id(_base(self.known[n].value)), None)
         for v in [*self.done, *(self.known[n].value for n in self.owned if n in self.known)]:
             self.give(v)
 
