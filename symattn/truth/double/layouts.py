@@ -80,7 +80,7 @@ def merged(a: Approx, shape: Sequence[int], parts: tuple[int, int], to: tuple[in
     temporary = a.temporary
     a = a.mapped(merge)
     value = a.value if a.value.shape == to else np.broadcast_to(a.value, to)
-    return a.changed(value=value, temporary=temporary)
+    return a.changed(value=value, temporary=temporary, norms=a.norms)
 
 
 @lru_cache(maxsize=4096)

@@ -22,7 +22,7 @@ import numpy as np
 
 from symattn.truth.double.approx import FULL, UP, Array, U
 
-__all__ = ["Matrix", "dot_bound", "gamma", "inflation"]
+__all__ = ["Matrix", "dot_bound", "gamma", "inflation", "keep_sums"]
 
 
 def gamma(count: int) -> float:
@@ -72,6 +72,10 @@ class Matrix:
         self.count = value.shape[2]
         self._top = top
         self._found: dict[Any, Any] = {} if cache is None or slack else cache.setdefault(_layout(value), {})
+        if cache and not slack and value.flags.c_contiguous:
+            sums = cache.get(_rows_of(value))
+            if sums is not None:
+                self._found.setdefault("sum", sums.reshape(*value.shape[:2], 1))
 
     def sum(self) -> Array:
         """``sum over x of |A|``."""
@@ -129,6 +133,17 @@ def _across(a: Array) -> Array:
 def _squares(v: Array) -> Array:
     """``sum over x of v^2``."""
     return np.asarray(np.vecdot(v, v) if v.strides[2] == v.itemsize else np.einsum("zrx,zrx->zr", v, v))
+
+
+def keep_sums(cache: dict[Any, Any], v: Array, sums: Array) -> None:
+    """Keep what the absolute values of the last axis sum up to, at most, for whoever asks for it of the same numbers."""
+    if v.flags.c_contiguous and v.size:
+        cache[_rows_of(v)] = sums
+
+
+def _rows_of(v: Array) -> tuple[Any, ...]:
+    """Which rows of which length a contiguous array has."""
+    return "rows", v.__array_interface__["data"][0], v.size, v.shape[-1]
 
 
 def _constant(v: Array) -> bool:

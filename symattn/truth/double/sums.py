@@ -10,7 +10,7 @@ import numpy as np
 
 from symattn.truth.double.approx import FLOOR, FULL, LEAST, UP, WHOLE, Approx, Array, Coefficient, is_zero, outward, rows, times
 from symattn.truth.double.arithmetic import checked, fewer, joined, multiply
-from symattn.truth.double.norms import Matrix, dot_bound, gamma, inflation
+from symattn.truth.double.norms import Matrix, dot_bound, gamma, inflation, keep_sums
 
 __all__ = ["contracted", "largest", "product", "summed"]
 
@@ -44,6 +44,8 @@ def summed(a: Approx, shape: Sequence[int], axes: tuple[int, ...], extra: Array 
         value = np.where(np.isfinite(value), value, np.nan)
     if a.nonneg:
         sizes = np.abs(value) * inflation(count)
+        if a.norms is not None and not special and axes == (full.ndim - 1,):
+            keep_sums(a.norms, full, sizes)
     elif full.size <= FULL or len(axes) != 1:
         sizes = np.abs(full).sum(axis=axes) * inflation(count)
     else:
@@ -154,7 +156,7 @@ def contracted(a: Approx, b: Approx, out: Array | None = None) -> Approx:
         found.append(_turned(dot_bound(b.rel, right, left, count)))
     for x, m, other in ((a, left, high), (b, right, left)):
         for c, w in _terms(x):
-            of = None if w is None else m if w.value is x.value else Matrix(_spread(w.value, x.value), w.nonneg, small=m.small)
+            of = None if w is None else m if w.value is x.value else _of_weight(w, x.value, m)
             pair = dot_bound(c, of, other, count)
             found.append((pair[0] * grown, pair[1]) if x is a else _turned(pair))
     error: Any = 0.0 if whole else count * FLOOR
@@ -168,9 +170,10 @@ def contracted(a: Approx, b: Approx, out: Array | None = None) -> Approx:
     return checked(fewer(made))
 
 
-def _spread(w: Array, v: Array) -> Array:
+def _of_weight(w: Approx, v: Array, m: Matrix) -> Matrix:
     """A weight at every element of the rows of a value, so that its norms are those of whole rows."""
-    return w if w.shape[2] == v.shape[2] else np.broadcast_to(w, (*w.shape[:2], v.shape[2]))
+    spread = w.value if w.value.shape[2] == v.shape[2] else np.broadcast_to(w.value, (*w.value.shape[:2], v.shape[2]))
+    return Matrix(spread, w.nonneg, small=m.small, cache=w.norms)
 
 
 def _turned(pair: tuple[Array, Array]) -> tuple[Array, Array]:
