@@ -195,6 +195,9 @@ def _drawing(
         if not value.strip().isdecimal():
             raise typer.BadParameter(f"a size is NAME=N, such as dmodel=4, got {text!r}", param_hint="--size")
         sizes[name.strip()] = int(value)
+    for name, sentence in words.items():
+        if sentence is not None and not sentence.split():
+            raise typer.BadParameter(f"there are no words in {sentence!r}", param_hint=f"--{name}")
     if seed is None and not sizes and not any(words.values()):
         return None
     if example is not None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 FORMATS = ("text", "latex", "markdown", "myst", "html", "ipynb", "json")
 PAGES = ("a4", "letter", "a5", "narrow")
 FRAGMENTS = ("latex", "html")
+OTHER = (".tex", ".txt", ".md", ".html", ".htm", ".ipynb", ".json")
+"""Suffixes that say that something else than a PDF is meant."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class FormFlags:
             raise typer.BadParameter("a fragment is no whole document; leave --pdf out, or --fragment", param_hint="--pdf")
         if self.pdf and self.output is None:
             raise typer.BadParameter("a PDF is written to a file: give -o FILE.pdf", param_hint="--pdf")
+        if self.pdf and self.output is not None and self.output.suffix.lower() in OTHER:
+            raise typer.BadParameter(f"{self.output}: a PDF is written to a file that ends in .pdf", param_hint="--output")
         if not self.pdf and self.output is not None and self.output.suffix == ".pdf":
             raise typer.BadParameter(f"{self.output}: a PDF is asked for by --pdf", param_hint="--output")
         if self.fragment and self.format not in FRAGMENTS:

@@ -28,7 +28,7 @@ float. The keys of a file, all optional but one place where the computation star
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -68,6 +68,8 @@ DIRECTIONS = tuple("tangent_" + name for name in (*MOVING, "grad_out"))
 KEYS = (*ARRAYS, *OTHERS, *DIRECTIONS, "tangent_embedding")
 INFINITE = {"attn_mask"}
 MAX_BYTES, MAX_ENTRIES, MAX_WORD, MAX_DIGITS = 1_000_000, 50_000, 200, 200
+MAX_LENGTH = 400
+"""Digits of a number: products of several are printed exactly, and Python writes no integers of more than 4300 digits."""
 
 
 class Literal(str):
@@ -264,7 +266,7 @@ class _Reader:
         value = self.table[key]
         ok = isinstance(value, list) and value and all(isinstance(w, str) and w and len(w) <= MAX_WORD for w in value)
         if not ok:
-            raise self.fail(key, value, f"a list of words of at most {MAX_WORD} letters", FileFormatError)
+            raise self.fail(key, value, f"a list of words of 1 to {MAX_WORD} letters", FileFormatError)
         return tuple(value)
 
     def numbers(self, key: str) -> Array:
@@ -279,7 +281,11 @@ class _Reader:
             raise InputValueError(f"{self.name}: {key}: {why}") from why
         if 0 in array.shape:
             raise self.fail(key, value, "at least one number in every row")
+        if not key.endswith("mask") and (wrong := next(_booleans(value), None)) is not None:
+            raise self.fail(key, str(wrong).lower(), "numbers; true and false stand in masks only")
         for x in array.flat:
+            if not is_special(x) and max(abs(x.numerator), x.denominator) >= 10**MAX_LENGTH:
+                raise InputValueError(f"{self.name}: {key}: got a number of more than {MAX_LENGTH} digits; allowed: shorter ones")
             if is_special(x) and not (key in INFINITE and x == -np.inf):
                 raise self.fail(key, x, "finite numbers" + (" and -inf" if key in INFINITE else ""))
         return array
@@ -359,6 +365,14 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int) or value == 0 or abs(value) > queries:
             raise self.fail("follow", value, f"a word, 1 to {queries}, or -1 to -{queries} counted from the end")
         return value - 1 if value > 0 else queries + value
+
+
+def _booleans(value: object) -> Iterator[bool]:
+    if isinstance(value, bool):
+        yield value
+    elif isinstance(value, list):
+        for x in value:
+            yield from _booleans(x)
 
 
 def _count(value: object) -> int:

@@ -76,7 +76,7 @@ def check(tensor, printed):
             unit = mp.mpf(10) ** Decimal(digits).as_tuple().exponent
             right = abs(got - mp.mpf(digits)) <= unit * (mp.mpf(1) / 2 + mp.mpf(10) ** -6)
         assert right, f"at {{at}} {{digits}} is printed, and {{mp.nstr(got, 12)}} is computed"
-    print(f"{{len(printed)}} numbers are right")
+    print(f"{{len(printed)}} numbers are right" if len(printed) != 1 else "1 number is right")
 '''
 MODULES = ("functools", "Decimal", "Fraction", "SimpleNamespace", "mpmath", "mp")
 HELPERS = ("step", "given", "total", "product", "largest", "check", "size")

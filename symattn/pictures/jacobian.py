@@ -89,7 +89,7 @@ def _tensor(bound: Bound, whole: Program, by: str) -> str:
     fields = {field_of(n, bound.definition.parameters): n for n in names}
     table = {**names, **fields, **known}
     if by not in table or f"d{table[by]}" not in whole:
-        allowed = ("scores", "weights", *fields, *names)
+        allowed = tuple(dict.fromkeys(("scores", "weights", *fields, *names)))
         raise UnknownNameError(f"{bound.example.name}: there is no gradient by {by!r}. {nearest(by, allowed)}")
     return table[by]
 

@@ -118,6 +118,7 @@ def test_the_schema_is_printed() -> None:
         (["--pdf", "--format", "html", "-o", "x.pdf"], "a PDF is made of LaTeX"),
         (["--pdf", "--fragment", "-o", "x.pdf"], "a fragment is no whole document"),
         (["-o", "x.pdf"], "a PDF is asked for by --pdf"),
+        (["--pdf", "-o", "x.html"], "x.html: a PDF is written to a file that ends in .pdf"),
         (["--fragment"], "is for --format latex and html, got text"),
         (["--prefix", "x"], "labels have a prefix in a LaTeX fragment"),
         (["--page", "a5"], "is for LaTeX"),
@@ -161,6 +162,8 @@ def test_list() -> None:
         (["--score", "__import__('os')"], 2, "score"),
         (["--example", "the-cat-sat", "--sink"], 4, "missing: sinks"),
         (["--nonsense"], 2, "--nonsense"),
+        (["--tokens", " "], 2, "there are no words in ' '"),
+        (["--tokens", "a b", "--memory", ""], 2, "there are no words in ''"),
         (["-o", "/nonexistent/x", "causal"], 2, "cannot be written"),
     ],
 )

@@ -130,6 +130,7 @@ def test_a_jacobian_of_one_of_several_outputs() -> None:
     ("call", "kind", "message"),
     [
         (lambda: jacobian(bind(example()), "nothing"), UnknownNameError, "there is no gradient by 'nothing'"),
+        (lambda: jacobian(bind(example()), ""), UnknownNameError, "^(?!.*'weights', 'weights')"),
         (lambda: weights(bind(example("normalizer = 'sigmoid'"))), DefinitionError, "no softmax of scores that could be drawn"),
         (lambda: bind("no-such"), UnknownNameError, "no shipped example"),
         (lambda: bind("no-such.toml"), FileFormatError, "cannot be read"),
