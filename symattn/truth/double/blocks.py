@@ -32,6 +32,12 @@ POINTS = 1 << 20
 SMALL = 1 << 16
 """Elements of the largest array up to which a program is never cut, though conditions might leave blocks only a part of it."""
 
+LEFT_OUT = 4
+"""Blocks at least where conditions leave each only a part of an index: of a causal mask 5/8 are evaluated then."""
+
+LEAST = 1 << 18
+"""Elements of the largest array of a block that are worth its overhead."""
+
 Numbers = dict[str, "Approx | Gathered"]
 
 
@@ -167,7 +173,7 @@ def planned(program: Program, sizes: tuple[tuple[sp.Symbol, int], ...], points: 
     p = partition_at(program, program.outputs, known) if most > min(points, SMALL) else None
     if p is None or (most <= points and not p.reached):
         return Plan()
-    blocks = BlockGrid(p, known, widths_of(p, known, points // 4 if p.reached else points))
+    blocks = BlockGrid(p, known, widths_of(p, known, min(points, max(most // LEFT_OUT, LEAST)) if p.reached else points))
     names = (*p.local.inputs, *p.given_back)
     pieces = [
         Piece(

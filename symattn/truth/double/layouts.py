@@ -60,6 +60,8 @@ def in_order(c: Contraction, indices: Axes) -> Contraction:
 def merged(a: Approx, shape: Sequence[int], parts: tuple[int, int], to: tuple[int, int, int]) -> Approx:
     """An operand as (batch, row, bound); coefficients keep length 1 where they have it along a whole group."""
     ends = (0, parts[0], parts[0] + parts[1], len(shape))
+    if parts == (1, 1) and len(shape) == 3 and a.value.shape == to:
+        return a
     if parts == (0, 1) and len(shape) == 2:
         return a.mapped(_under_one).changed(temporary=a.temporary)
 

@@ -66,6 +66,7 @@ class Statements(Stepwise):
         self.memo, self.scratch = memo, scratch
         self._sizes = tuple(sizes.values())
         self._extents = memo.setdefault(("extents", self._sizes), self._extents)
+        self._shapes: dict[Axes, tuple[int, ...]] = memo.setdefault(("shapes", self._sizes), {})
         self.settled: dict[str, Approx] = {}
         self.settled_masks: dict[tuple[sp.Basic, Axes], tuple[Mask, Mask | None]] = {}
         self.owned: set[str] = set()
@@ -78,10 +79,9 @@ class Statements(Stepwise):
 
     def shape(self, axes: Any) -> tuple[int, ...]:
         """How many values each of some indices takes."""
-        key = ("shape", self._sizes, axes)
-        if key not in self.memo:
-            self.memo[key] = super().shape(axes)
-        found: tuple[int, ...] = self.memo[key]
+        found = self._shapes.get(axes)
+        if found is None:
+            found = self._shapes[axes] = super().shape(axes)
         return found
 
     def tensor(self, name: str) -> Approx:
@@ -253,7 +253,7 @@ class Statements(Stepwise):
         c = contraction(s, term, self.size) if c is None else c
         return pairing(s, term) if c is None else in_order(c, s.indices)
 
-    def _found(self, what: str, s: Statement, find: Any) -> Any:
+    def _found(self, what: Any, s: Statement, find: Any) -> Any:
         key = (what, s.name)
         if key not in self.memo:
             self.memo[key] = find()
@@ -283,7 +283,10 @@ class Statements(Stepwise):
             a = a if keep is None else selected(a, keep)
             return summed(a, shape, axes, extra)
         if s.reduce == "max":
-            out = largest(a, None if keep is None else np.broadcast_to(keep, shape), shape, axes)
+            room = None if keep is None else self.room(shape)
+            out = largest(a, None if keep is None else np.broadcast_to(keep, shape), shape, axes, room)
+            if room is not None:
+                self.give(room)
         else:
             if keep is not None:
                 filled = selected(a, keep)
@@ -356,8 +359,8 @@ class Statements(Stepwise):
 
     def spread(self, a: Approx, c: Contraction, s: Statement, whole: tuple[int, int, int]) -> Approx:
         """A product of shape (batch, row, column) on the grid of a statement's indices."""
-        if c.axes == axes_of(s)[0] and len(c.row) == len(c.column) == 1 and not c.batch:
-            return a.mapped(first).changed(temporary=a.temporary)
+        if c.axes == axes_of(s)[0] and len(c.row) == len(c.column) == 1 and len(c.batch) <= 1:
+            return a if c.batch else a.mapped(first).changed(temporary=a.temporary)
         order = sorted(range(len(c.axes)), key=lambda k: s.indices.index(c.axes[k]))
         shape = self.shape(c.axes)
 
@@ -408,8 +411,9 @@ class Statements(Stepwise):
 
     def vanishes(self, e: sp.Expr, s: Statement) -> bool:
         """Whether an expression of finite numbers is 0 wherever the condition of a statement does not hold: a factor is."""
-        key = f"vanishes {e}"
-        return bool(self._found(key, s, lambda: any(is_zero_outside(self.program, f, s) for f in sp.Mul.make_args(e))))
+        return bool(
+            self._found(("vanishes", e), s, lambda: any(is_zero_outside(self.program, f, s) for f in sp.Mul.make_args(e)))
+        )
 
 
 def _base(value: Array) -> Any:

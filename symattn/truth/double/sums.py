@@ -88,13 +88,16 @@ def _over(x: Approx | Coefficient, shape: Sequence[int], axes: tuple[int, ...], 
     return x.sum(axis=axes) * (inflation(there) * (count / there) * UP)
 
 
-def largest(a: Approx, keep: Array | None, shape: Sequence[int], axes: tuple[int, ...]) -> Approx:
+def largest(a: Approx, keep: Array | None, shape: Sequence[int], axes: tuple[int, ...], room: Array | None = None) -> Approx:
     """The maximum over the last axes where a mask holds, -oo over nothing: it moves by at most the largest error."""
     value = np.broadcast_to(a.value, tuple(shape))
     error: Any = a.error()
     special = a.special
     if keep is not None:
-        value = np.where(keep, value, -np.inf)
+        kept = np.empty(tuple(shape)) if room is None else room
+        np.copyto(kept, value)
+        np.copyto(kept, -np.inf, where=~keep)
+        value = kept
         error = np.where(keep if value.size <= FULL else keep.any(axis=-1, keepdims=True), error, 0.0)
         special = True
     found = value.max(axis=axes)
