@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -258,3 +259,35 @@ def test_the_pseudo_code_is_the_kernel() -> None:
     assigned = sum(isinstance(n, Assign) for n, _ in walked(kernel.body))
     assert sum(any(r"\gets" in getattr(p, "latex", "") for p in line.parts) for line in block.lines) == assigned + 1
     assert with_constants_in_place(d.program()) == program
+
+
+def _listing(kernel: str, definition: Definition) -> list[str]:
+    text = derive_kernel(kernel, definition, form="index").to_text()
+    return text.partition("\nAlgorithm: ")[2].partition("\nHow known")[0].splitlines()
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("options", [{}, {"sink": True, "window": (2, 1)}])
+def test_a_listing_can_be_typed_in_as_it_stands(kernel: str, options: dict[str, object]) -> None:
+    """No variable has the name of a size, and the page says what a line gives where its condition does not hold."""
+    lines = _listing(kernel, Definition.of(**options))
+    made = {v.strip().partition("[")[0] for x in lines if "←" in x for v in re.findall(r"([^\s,]+) ←", x)}
+    assert made and not made & {"n", "m", "d_k", "d_v", "B_c"}
+    said = " ".join(derive_kernel(kernel, Definition.of(**options)).to_text().split())
+    assert "Where the condition of a line does not hold, the line gives 0" in said
+
+
+def test_what_a_loop_finds_from_before_is_stored_and_loaded() -> None:
+    lines = [x.split(None, 1)[1] for x in _listing("flash-backward", Definition.of(sink=True)) if x[:4].strip().isdecimal()]
+    assert [x.split(" ←")[0] for x in lines if x.startswith("store ")][:3] == ["store D[i]", "store db", "store dQ[i,c]"]
+    (load,) = [x for x in lines if x.startswith("load Q[i,c]")]
+    assert load == "load Q[i,c], L[i], dO[i,e], dL[i], D[i]"
+    merged = _listing("split-k", Definition.of(sink=True))
+    assert not any("store w" in x or "P_0" in x for x in merged)  # read where it is made; read nowhere
+
+
+def test_a_query_without_keys_divides_nothing_by_nothing() -> None:
+    """Typed in, 1/l times an empty sum is not a number, and the definition says 0."""
+    lines = _listing("split-k", Definition.of(causal="bottom-right"))
+    assert not any("1/ℓ" in x for x in lines)
+    assert any(x.partition("store O[i,e] ← ")[2].startswith("Σ_t ") and x.endswith(" w[t]/ℓ") for x in lines), lines

@@ -34,7 +34,13 @@ __all__ = ["algorithm_of", "derive_kernel", "kernel_of"]
 
 LETTERS = Letters(tensors={**Letters().tensors, "lk": r"\ell_{\mathrm{keys}}"}, symbols={**Letters().symbols, "tiles": "T"})
 WORDS = {"i": "query", "t": "tile", "j": "key", "h": "head", "k": "head of the keys", "g": "head of its group"}
+MERGED = {"m": r"\mu", "m0": r"\mu_0"}
+"""The shift of a merge: m is the number of keys in the same lines, and this maximum is one of log-sum-exps."""
 ROW = index("i")
+NOWHERE = (
+    "Where the condition of a line does not hold, the line gives 0; one that adds to a variable, or takes the maximum with it, "
+    "leaves it as it is. A sum over no places is 0, a maximum over none is -∞, and what lies behind the last key is not loaded."
+)
 
 
 def derive_kernel(kernel: str, definition: Definition | None = None, form: str = "both", title: str = "") -> Derivation:
@@ -120,7 +126,8 @@ def _script(program: Program) -> Script:
 
 def _letters(program: Program) -> Letters:
     names = {*program.inputs, *(s.name for s in program)}
-    found = Letters.of(LETTERS, names, [a.name for a in program.dims])
+    letters = replace(LETTERS, tensors={**LETTERS.tensors, **MERGED}) if "wt" in names else LETTERS
+    found = Letters.of(letters, names, [a.name for a in program.dims])
     before = {f"{n}'": f"{found.tensor(n).tex()}'" for n in names if f"{n}'" not in names}  # the value of the turn before
     return replace(found, tensors={**found.tensors, **before})
 
@@ -135,7 +142,7 @@ def _pseudocode(row: Row, d: Definition, gradient: bool, says: str) -> Section:
     heads = frozenset(_heads(program))
     title = row.title + (", backward" if gradient and row.forward else "")
     block = pseudocode(title, kernel, program, _letters(program), heads, WORDS)
-    parts = ["Every line is a statement of the list that is proved below; variables are overwritten from turn to turn."]
+    parts = ["Every line is a statement of the list that is proved below; variables are overwritten from turn to turn.", NOWHERE]
     if d.algorithm != "online":
         parts.append("A kernel takes a block of queries at once: rows do not meet.")
     if any(a.onto and a.target.has(sp.Indexed) for a in kernel.assigned()) and gradient:
@@ -150,7 +157,7 @@ def kernel_of(d: Definition, gradient: bool = False) -> tuple[Kernel, Program]:
     >>> kernel.gives
     ('O', 'L')
     """
-    program = gradient_program(d) if gradient else with_constants_in_place(d.program())
+    program = gradient_program(d) if gradient else with_constants_in_place(d.program()).live()
     return lowered(program, _loops(program, d, gradient), ROW, tiles_for(d)), program
 
 

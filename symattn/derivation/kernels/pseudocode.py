@@ -9,13 +9,15 @@ import sympy as sp
 
 from symattn.derivation.blocks import Algorithm, CodeLine, Part
 from symattn.derivation.document import Formula
-from symattn.derivation.kernels.loops import Assign, For, Kernel, Load, Node, Start
-from symattn.indexed import Tensor, conjuncts, integer_symbols, name_of, subscripts_of, tensor
+from symattn.derivation.kernels.loops import Assign, For, Kernel, Load, Node, Start, walked
+from symattn.indexed import Tensor, all_reads, conjuncts, integer_symbols, name_of, reads, subscripts_of, tensor
 from symattn.program import Program, Statement
 from symattn.readings.latex import LATEX, MARKDOWN, Letters, Style
 from symattn.readings.typesetting.conditions import conditions_of
-from symattn.readings.typesetting.indexform import right_hand_side
-from symattn.readings.typesetting.scalars import Printer, printer_for
+from symattn.readings.typesetting.indexform import BIG, right_hand_side
+from symattn.readings.typesetting.letters import script
+from symattn.readings.typesetting.ordering import absorb_sign
+from symattn.readings.typesetting.scalars import PRODUCT, Printer, at, printer_for
 
 __all__ = ["Words", "pseudocode", "written_with"]
 
@@ -50,7 +52,7 @@ def written_with(write: Callable[[Style], str]) -> Formula:
     return Formula(write(LATEX), write(MARKDOWN))
 
 
-FIRST = ("Q", "K", "V", "O", "L", "dO", "dL", "dQ", "dK", "dV")
+FIRST = ("Q", "K", "V", "O", "L", "dO", "dL", "D", "dQ", "dK", "dV")
 """The order in which tensors are named; others follow."""
 
 
@@ -59,6 +61,7 @@ class _Pseudocode:
         self.kernel, self.program, self.letters, self.lifted, self.words = kernel, program, letters, lifted, words
         self.inside: tuple[sp.Symbol, ...] = ()
         self.said: frozenset[sp.Basic] = frozenset()
+        self.kept = _kept(kernel)
 
     def block(self, title: str) -> Algorithm:
         """Title, what is read and given, and the lines."""
@@ -92,7 +95,7 @@ class _Pseudocode:
                 self._lines(n.body, depth + 1, lines)
                 self.inside, self.said = outer, said
             elif isinstance(n, Load):
-                lines.append(CodeLine(depth, self._load(n)))
+                lines.append(CodeLine(depth, self._load(n, body)))
             else:
                 lines.append(CodeLine(depth, self._assign(n)))
 
@@ -119,19 +122,27 @@ class _Pseudocode:
     def _starts(self, starts: list[Start]) -> tuple[Part, ...]:
         parts: list[Part] = []
         for s in starts:
-            parts += [", ", written_with(lambda style, s=s: self._start(s, style))]  # type: ignore[misc]
-        return tuple(parts[1:])
+            parts += [", store " if name_of(s.target) in self.kernel.gives else ", "]
+            parts += [written_with(lambda style, s=s: self._start(s, style))]  # type: ignore[misc]
+        return tuple(["store "] if parts[0] == ", store " else []) + tuple(parts[1:])
 
     def _start(self, s: Start, style: Style) -> str:
         p = self._printer((), style)
         return f"{p.tex(s.target)} {BECOMES} {p.tex(s.value)}"
 
-    def _load(self, n: Load) -> tuple[Part, ...]:
+    def _load(self, n: Load, body: tuple[Node, ...]) -> tuple[Part, ...]:
         parts: list[Part] = ["load "]
-        for k, x in enumerate(sorted(n.reads, key=lambda x: FIRST.index(name_of(x)) if name_of(x) in FIRST else len(FIRST))):
+        found = {*n.reads, *self._left_by_other_loops(body)}
+        order = sorted(sorted(found, key=str), key=lambda x: FIRST.index(name_of(x)) if name_of(x) in FIRST else len(FIRST))
+        for k, x in enumerate(order):
             parts += [", "] if k else []
             parts.append(written_with(lambda style, x=x: self._printer(self._vectors(x), style).tex(x)))  # type: ignore[misc]
         return tuple(parts)
+
+    def _left_by_other_loops(self, body: tuple[Node, ...]) -> set[Tensor]:
+        """What was stored before these loops and is read in this one, at its own turn."""
+        found = {x for n in body if isinstance(n, Assign) for x in all_reads(n.expr) if name_of(x) in self.kept}
+        return {x for x in found if self.inside[-1:] and self.inside[-1] in subscripts_of(x)}
 
     def _vectors(self, x: Tensor) -> tuple[sp.Symbol, ...]:
         """The indices of a read that no loop runs over."""
@@ -139,13 +150,18 @@ class _Pseudocode:
         return tuple(sorted(found, key=str, reverse=True))
 
     def _assign(self, n: Assign) -> tuple[Part, ...]:
-        parts: list[Part] = ["store "] if name_of(n.target) in self.kernel.gives and not n.onto else []
+        stored = (name_of(n.target) in self.kernel.gives and not n.onto) or name_of(n.target) in self.kept
+        parts: list[Part] = ["store "] if stored else []
         return (*parts, written_with(lambda style: self._formula(n, style)))
 
     def _formula(self, n: Assign, style: Style) -> str:
         p = self._printer((*n.free, *n.over), style)
         # a statement may not read what it defines: it is written with another name on its left
         right = right_hand_side(Statement(tensor("symattn", *n.free), n.expr, n.over, n.reduce), p)  # type: ignore[arg-type]
+        if n.over and n.reduce == "sum" and _divides(n.expr):
+            # a quotient stays in the sum: one over nothing is 0, and 0 divided by a normaliser of 0 is not
+            below = ",".join(p.tex(a) for a in n.over)
+            right = f"{BIG[n.reduce]}{script('_', below)} {at(p.piece(absorb_sign(n.expr)), PRODUCT)}"
         target = p.tex(n.target)
         if n.onto and n.reduce == "max":
             right = rf"\max({target}, {right})"
@@ -161,6 +177,19 @@ class _Pseudocode:
         """The printer of a line: loop indices are written before those of vectors, as in the statement."""
         own = (*(a for a in self.inside if a not in domain), *domain)
         return printer_for(self.program, Statement(tensor("symattn", *own), sp.S.Zero), self.letters, style, self.lifted)
+
+
+def _kept(kernel: Kernel) -> frozenset[str]:
+    """What is made for all turns of a loop that comes later: it lies in memory until it is read there."""
+    assigned = [(n, inside) for n, inside in walked(kernel.body) if isinstance(n, Assign)]
+    made = {name_of(n.target): set(subscripts_of(n.target)) - set(inside) for n, inside in assigned}
+    read = {name_of(x) for n, inside in assigned for x in all_reads(n.expr) if made.get(name_of(x), set()) & set(inside)}
+    return frozenset(read - set(kernel.gives))
+
+
+def _divides(e: sp.Expr) -> bool:
+    """Whether a factor is one over a number of the data."""
+    return any(isinstance(f, sp.Pow) and f.exp.is_negative and reads(f) for f in sp.Mul.make_args(e))
 
 
 def _places(body: tuple[Node, ...]) -> frozenset[sp.Basic]:
