@@ -193,7 +193,7 @@ class _Engine:
         found = [self.step(k + 1, group, sheet) for k, group in enumerate(steps)]
         found = [replace(s, uses=uses) for s, uses in zip(found, used(steps), strict=True)]
         outputs = (*self.forward.outputs, *program.outputs)
-        made = tuple(self.notation.written(trimmed(s, self.page, outputs)) for s in found)
+        made = tuple(self.notation.written(s) for s in (trimmed(s, self.page, outputs) for s in found) if self.page.holds(s))
         example = self.example
         title, about = self.heading()
         return Derivation(

@@ -73,6 +73,10 @@ class Page:
         """Whether there is prose beside the steps: not on a brief page, nor on one of numbers alone."""
         return not self.brief and self.show != "numeric"
 
+    def holds(self, step: Step) -> bool:
+        """Whether a step has a place on the page: not where nothing but its name is left of it."""
+        return not self.brief or bool(step.formulas or step.grids)
+
     @property
     def shaped(self) -> bool:
         """Whether shapes are shown."""

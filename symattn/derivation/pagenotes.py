@@ -32,7 +32,8 @@ class Notes:
         """All of them, in the order of the page."""
         steps, numbers, style = self.steps, self.numbers, self.style
         found = []
-        legend = [f"{letter} is {what}" for letter, what in self.legend()]
+        worked = any(s.lines for s in steps)
+        legend = [f"{letter} is {what}" for letter, what in self.legend()] if worked or any(s.formulas for s in steps) else []
         if legend:
             found.append(f"{', '.join(legend)}.")
         if self.columns:
@@ -49,13 +50,11 @@ class Notes:
                     if heads > HEADS and not numbers.page.values
                     else ""
                 )
-                found.append(f"Of several heads, the first one is worked out.{shown}")
+                found.append(("Of several heads, the first one is worked out." if worked else "") + shown)
             if any(c.masked for s in steps for g in s.grids for row in g.cells for c in row):
                 found.append("A dot in a matrix marks a place outside the mask: nothing is computed there.")
-            found.append(
-                f"Decimals are rounded once from the exact value, to {self.places} places. "
-                "In a line that computes with decimals they carry two more places."
-            )
+            carried = " In a line that computes with decimals they carry two more places." if worked else ""
+            found.append(f"Decimals are rounded once from the exact value, to {self.places} places.{carried}")
             if any(s.numbers == "enclosed" for s in steps):
                 found.append("Numbers are enclosed where an interval around the exact value decides every digit that is printed.")
         if any(s.backward for s in steps):
@@ -66,7 +65,7 @@ class Notes:
                 found.append("The gradient has no numbers because the example gives no grad_out.")
         if self.made.tangent:
             found += self.on_tangents()
-        return tuple(found)
+        return tuple(n.strip() for n in found if n)
 
     def on_tangents(self) -> list[str]:
         """What a dot means, what moves, and what a Hessian-vector product is of."""

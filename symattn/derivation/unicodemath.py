@@ -22,7 +22,7 @@ SIGNS: Mapping[str, str] = {
     "in": "∈", "to": "→", "dots": "…", "ldots": "…", "cdots": "⋯", "vdots": "⋮", "top": "ᵀ", "intercal": "ᵀ", "mid": "|",
     "partial": "∂",
     "prime": "'",
-    "quad": "   ", "qquad": "   ", "thinspace": " ", "enspace": " ", ",": " ", ";": " ", ":": " ", " ": " ", "!": "",
+    "quad": "   ", "qquad": "   ", "thinspace": " ", "enspace": "", ",": " ", ";": " ", ":": " ", " ": " ", "!": "",
     "sum": "Σ", "prod": "Π", "max": "max", "min": "min", "exp": "exp", "log": "log", "ln": "ln", "tanh": "tanh", "sinh": "sinh",
     "cosh": "cosh", "sin": "sin", "cos": "cos", "tan": "tan", "bmod": " mod ", "lvert": "|", "rvert": "|", "lfloor": "⌊",
     "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "langle": "⟨", "rangle": "⟩", "_": "_", "{": "{", "}": "}", "%": "%", "&": "&",

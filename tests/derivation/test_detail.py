@@ -88,6 +88,14 @@ def test_symbols_or_numbers_alone() -> None:
         derive(show="numeric")
 
 
+def test_a_brief_page_of_numbers_has_no_empty_steps_and_says_nothing_of_lines() -> None:
+    page = derive(example="the-cat-sat", detail="brief", show="numeric")
+    assert [s.tensors[-1] for s in page.steps] == ["O"] and all(s.grids for s in page.steps)
+    said = " ".join(page.notes)
+    assert "rounded once" in said and "In a line" not in said and "embedding table" not in said
+    assert "Raw scores" not in page.to_text()
+
+
 def test_formula_numbers_value_and_decimal_stand_side_by_side() -> None:
     page = derive(example="the-cat-sat", show="side-by-side", gradient=True).to_text()
     assert "    R[5,1] = Σ_c Q[5,c] K[1,c] = 1·1 + 0·0 + 3·3 = 10 " in page
@@ -171,6 +179,7 @@ def test_shapes_stand_under_the_symbols() -> None:
     )
     assert "Shapes: R: n × m, Q: n × d_k, K: m × d_k." in d.to_text() and "underset" not in d.to_text()
     assert d["R"].index == derive()["R"].index and derive(detail="full", shapes=False)["R"].shapes == ()
+    assert "    R = Q Kᵀ " in d.to_text()  # text has its shapes on a line of their own, and no room for them between letters
 
 
 @pytest.mark.parametrize("name", ["multi-head", "flash", "sink", "scalar-gated-linear-attention"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ from symattn import variants
 from symattn.adjoint import adjoint
 from symattn.definition import Definition
 from symattn.derivation import derive
-from symattn.derivation.blocks import Box, Display
+from symattn.derivation.blocks import Box, Display, Prose
 from symattn.derivation.differentials import linear
 from symattn.derivation.differentials.linear import differentials
 from symattn.presentation.ballcheck import random_inputs, small_sizes
@@ -50,6 +51,13 @@ def test_plain_attention_reads_as_a_paper() -> None:
     chain = _lines(page, "The gradient as a kernel computes it")[0]
     assert chain.startswith(r"D_i = \sum_j \hat{P}_{ij}\,dP_{ij}") and chain.count("=") == 4
     assert all(s.known for s in page.sections if s.title in ("Differentials", "What stands with each movement"))
+
+
+def test_letters_in_sentences_are_formulas() -> None:
+    """In a paper dT in roman type is another thing than the dT of a display."""
+    for s in derive(gradient=True).sections:
+        said = " ".join(x for b in s.blocks if isinstance(b, Prose) for x in b.parts if isinstance(x, str))
+        assert not re.search(r"\bd?[A-Z]\b(?! \w*dot)|\.\.(?!$)", re.sub(r"\bA (?=\w)", "", said)), said
 
 
 def test_sections_stand_around_the_steps_of_the_gradient() -> None:

@@ -11,7 +11,7 @@ import sympy as sp
 
 from symattn.algorithms import flash_list, plain
 from symattn.definition import Definition
-from symattn.derivation.blocks import Block, Box, Display, Part, Prose, Section, Table
+from symattn.derivation.blocks import Block, Box, Display, Prose, Section, Table
 from symattn.derivation.differentials.linear import Differentials, Pairing, differentials
 from symattn.derivation.document import Formula, Step
 from symattn.derivation.script import Script
@@ -77,6 +77,12 @@ def _both(write: object) -> Formula:
     return Formula(write(LATEX), write(MARKDOWN))  # type: ignore[operator]
 
 
+def _prose(text: str) -> Prose:
+    """A paragraph of our own words, with formulas between dollars."""
+    parts = text.split("$")
+    return Prose(tuple(Formula(part, part) if k % 2 else part for k, part in enumerate(parts) if part))
+
+
 class _Page:
     def __init__(self, found: Differentials, form: str, letters: Letters) -> None:
         self.found, self.form, self.program = found, form, found.program
@@ -94,14 +100,10 @@ class _Page:
         yield Section(
             "The rule",
             (
-                Prose(
-                    (
-                        "A movement is linear in what it comes from, so a pairing with it is a sum of pairings with those "
-                        "movements; what stands with ",
-                        Formula(r"\dot{X}", r"\dot{X}"),
-                        " is a share of dX. For a statement T = f(X, ..) with free indices F and bound indices R, in which X is "
-                        "read at the place I:",
-                    )
+                _prose(
+                    r"A movement is linear in what it comes from, so a pairing with it is a sum of pairings with those "
+                    r"movements; what stands with $\dot{X}$ is a share of $dX$. For a statement $T = f(X, \dots)$ with free indices $F$ and "
+                    r"bound indices $R$, in which $X$ is read at the place $I$:"
                 ),
                 Display(RULE, ("", "the share of dX that T gives")),
                 Prose(("Where a condition does not hold nothing is computed, and nothing is passed back.",)),
@@ -122,20 +124,17 @@ class _Page:
         """The loss, and what its differential is."""
         pairs = [(f"d{o}", o) for o in self.found.outputs]
         moved = [(f"d{o}", f"{o}_t") for o in self.found.outputs]
-        sums = Formula(r"\langle A, B \rangle", r"\langle A, B \rangle")
         loss = _both(lambda style: r"\mathcal{J} = " + " + ".join(self._inner(a, b, style) for a, b in pairs))
         change = _both(lambda style: r"\dot{\mathcal{J}} = " + " + ".join(self._inner(a, b, style) for a, b in moved))
-        lead: tuple[Part, ...] = (
-            "Let the loss ",
-            Formula(r"\mathcal{J}", r"\mathcal{J}"),
-            " be any function of what comes out. All that its gradient needs of it is the incoming gradient: it may be "
-            "taken to be the sum of all products of an output and its incoming gradient, which is held fixed. ",
-            sums,
-            " is the sum of A times B over all entries, over heads too.",
+        lead = _prose(
+            r"Let the loss $\mathcal{J}$ be any function of what comes out. All that its gradient needs of it is the incoming "
+            r"gradient: it may be taken to be the sum of all products of an output and its incoming gradient, which is held "
+            r"fixed. $\langle A, B \rangle$ is the sum of $A$ times $B$ over all entries, over heads too."
         )
-        tail: tuple[Part, ...] = (
-            "A dot is a movement: how much a tensor changes when the inputs change a little. dT is the gradient of the loss by "
-            "T, and has its shape: the tensor for which the loss moves by the sum of all products of dT and the movement of T.",
+        tail = _prose(
+            r"A dot is a movement: how much a tensor changes when the inputs change a little. $dT$ is the gradient of the loss "
+            r"by $T$, and has its shape: the tensor for which the loss moves by the sum of all products of $dT$ and the movement of "
+            r"$T$."
         )
         more: tuple[Block, ...] = ()
         if by_algorithm:
@@ -143,7 +142,7 @@ class _Page:
                 "The algorithm computes the tensors of its definition, so their gradients are the same; they are derived from it."
             )
             more = (Prose((text,)),)
-        return Section("The loss", (Prose(lead), Display((loss, change)), Prose(tail), *more))
+        return Section("The loss", (lead, Display((loss, change)), tail, *more))
 
     def _inner(self, a: str, b: str, style: Style) -> str:
         return rf"\langle {self._letter(a)}, {self._letter(b)} \rangle"
