@@ -58,8 +58,8 @@ class Attention(Definition):
         """The derivation of the outputs, a step per statement of the program; see :func:`symattn.derivation.derive`.
 
         The log-sum-exp and the row maximum, which a reader seldom needs, are derived on request. ``page`` says how much is shown:
-        ``detail``, ``show``, ``follow``, ``values``, ``shapes`` (see :class:`symattn.derivation.page.Page`) and ``notation``, here
-        and in :meth:`gradient`, :meth:`jvp` and :meth:`hvp`.
+        ``detail``, ``show``, ``follow``, ``values``, ``shapes`` (see :class:`symattn.derivation.page.Page`) and ``notation``,
+        here and in :meth:`gradient`, :meth:`jvp` and :meth:`hvp`.
 
         >>> print(Attention(lse=False).derive()["O"].name)
         Context vectors
