@@ -25,7 +25,7 @@ from symattn.truth.double.approx import (
     times,
 )
 
-__all__ = ["Room", "add", "checked", "fewer", "joined", "multiply", "selected"]
+__all__ = ["Room", "add", "checked", "fewer", "joined", "masked", "multiply", "selected"]
 
 WEIGHTS = 3
 """How many weights an :class:`~symattn.truth.double.approx.Approx` keeps."""
@@ -192,6 +192,14 @@ def checked(a: Approx, legitimate: Array | None = None) -> Approx:
     return a.changed(value=value, special=True, whole=False, bound=None, temporary=True)
 
 
+def masked(keep: Array) -> slice:
+    """The range of the last axis outside which a mask holds throughout."""
+    if keep.size <= FULL:
+        return slice(0, keep.shape[-1])
+    lost = np.flatnonzero(~keep.all(axis=tuple(range(keep.ndim - 1))))
+    return slice(int(lost[0]), int(lost[-1]) + 1) if len(lost) else slice(0, 0)
+
+
 def selected(a: Approx, keep: Array, some: Array | None = None) -> Approx:
     """The values where a mask holds, exact zeros elsewhere.
 
@@ -200,7 +208,8 @@ def selected(a: Approx, keep: Array, some: Array | None = None) -> Approx:
     full = np.broadcast_shapes(a.value.shape, keep.shape)
     if a.temporary and a.value.shape == full:
         value = a.value
-        np.copyto(value, 0.0, where=~keep)
+        part: Any = (..., masked(keep)) if keep.shape[-1:] == full[-1:] != () else ...
+        np.copyto(value[part], 0.0, where=~keep[part])
     else:
         value = np.where(keep, a.value, 0.0)
     rel, error, weights = a.rel, a.abs, a.weights

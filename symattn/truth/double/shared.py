@@ -54,8 +54,8 @@ def _readable(t: Statement, s: Statement) -> bool:
 def unscaled(program: Program) -> Program:
     """The program without tensors that are another one times factors of fewer indices, if only sums of products read them.
 
-    Such a tensor is defined everywhere, and so are those that read it: a condition might leave a row no point, where the
-    factors, which are then outside of the sum, need not have a value.
+    Such a tensor has no condition, or that of the sum, so that its factors are there at every point of the sum. A condition may
+    leave a row no point, where factors that do not depend on what is summed over need not have a value: the sum is 0 there.
 
     >>> from symattn.program import indices, size, tensor
     >>> i, j = indices("i j")
@@ -80,7 +80,7 @@ def unscaled(program: Program) -> Program:
 
 def _is_scaled(t: Statement) -> bool:
     """Whether a statement is one read with all its indices times factors that have fewer."""
-    if t.over or t.scan is not None or t.range_only or t.where != sp.true or not isinstance(t.expr, sp.Mul):
+    if t.over or t.scan is not None or t.range_only or not isinstance(t.expr, sp.Mul):
         return False
     all_ = frozenset(t.indices)
     wide = [f for f in t.expr.args if integer_symbols(f) & all_ == all_]
@@ -89,14 +89,16 @@ def _is_scaled(t: Statement) -> bool:
 
 def _takes(s: Statement, t: Statement) -> bool:
     """Whether a statement is a sum of products that have a tensor as a factor, once, at plain indices."""
-    if s.reduce != "sum" or not s.over or s.scan is not None or s.range_only or s.where != sp.true:
+    if s.reduce != "sum" or not s.over or s.scan is not None or s.range_only:
         return False
     if not isinstance(s.expr, sp.Mul):
         return False
     found = [f for f in s.expr.args if isinstance(f, sp.Indexed) and name_of(f) == t.name]
     everywhere = [x for x in sp.preorder_traversal(s.expr) if isinstance(x, sp.Indexed) and name_of(x) == t.name]
     sub = subscripts_of(found[0]) if found else ()
-    return len(found) == len(everywhere) == 1 and len(set(sub)) == len(sub) and set(sub) <= set(s.domain)
+    if not len(found) == len(everywhere) == 1 or len(set(sub)) != len(sub) or not set(sub) <= set(s.domain):
+        return False
+    return t.where == sp.true or t.where.xreplace(dict(zip(t.indices, sub, strict=True))) == s.where
 
 
 def _at(t: Statement, x: sp.Indexed) -> sp.Expr:

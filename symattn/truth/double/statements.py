@@ -283,10 +283,7 @@ class Statements(Stepwise):
             a = a if keep is None else selected(a, keep)
             return summed(a, shape, axes, extra)
         if s.reduce == "max":
-            room = None if keep is None else self.room(shape)
-            out = largest(a, None if keep is None else np.broadcast_to(keep, shape), shape, axes, room)
-            if room is not None:
-                self.give(room)
+            out = largest(a, None if keep is None else np.broadcast_to(keep, shape), shape, axes)
         else:
             if keep is not None:
                 filled = selected(a, keep)
@@ -353,6 +350,9 @@ class Statements(Stepwise):
         out = self.spread(out, c, s, (z, r, q))
         if c.outer is not sp.S.One:
             out = multiply(out, Terms(self, s.indices).value(c.outer))
+            for m in (m.onto(s.indices) for m in masks.masks):
+                if not m.keep.all():  # the sum over nothing is 0, whatever is in front of it
+                    out = selected(out, m.over(s.indices))
         for m in placed.result:
             out = selected(out, m.over(s.indices))
         return out

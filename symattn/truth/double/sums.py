@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from symattn.truth.double.approx import FLOOR, FULL, LEAST, UP, WHOLE, Approx, Array, Coefficient, is_zero, outward, rows, times
-from symattn.truth.double.arithmetic import checked, fewer, joined, multiply
+from symattn.truth.double.arithmetic import checked, fewer, joined, masked, multiply
 from symattn.truth.double.norms import Matrix, dot_bound, gamma, inflation, keep_sums
 
 __all__ = ["contracted", "largest", "product", "summed"]
@@ -88,24 +89,28 @@ def _over(x: Approx | Coefficient, shape: Sequence[int], axes: tuple[int, ...], 
     return x.sum(axis=axes) * (inflation(there) * (count / there) * UP)
 
 
-def largest(a: Approx, keep: Array | None, shape: Sequence[int], axes: tuple[int, ...], room: Array | None = None) -> Approx:
+def largest(a: Approx, keep: Array | None, shape: Sequence[int], axes: tuple[int, ...]) -> Approx:
     """The maximum over the last axes where a mask holds, -oo over nothing: it moves by at most the largest error."""
     value = np.broadcast_to(a.value, tuple(shape))
     error: Any = a.error()
     special = a.special
     if keep is not None:
-        kept = np.empty(tuple(shape)) if room is None else room
-        np.copyto(kept, value)
-        np.copyto(kept, -np.inf, where=~keep)
-        value = kept
         error = np.where(keep if value.size <= FULL else keep.any(axis=-1, keepdims=True), error, 0.0)
         special = True
-    found = value.max(axis=axes)
+    found = value.max(axis=axes) if keep is None else _largest_kept(value, keep, axes)
     special = special and not bool(np.isfinite(found).all())
     out = _dropped(_gone(error, axes, np.max), axes)
     if special and not isinstance(out, float):
         out = np.where(np.isinf(found), 0.0, out)
     return Approx(found, 0.0, out, (), a.nonneg and not special, a.whole and not special, special, True)
+
+
+def _largest_kept(value: Array, keep: Array, axes: tuple[int, ...]) -> Array:
+    """The maximum where a mask holds: without the mask where it holds throughout."""
+    some = masked(keep)
+    parts = [np.max(value[..., some], axis=axes, where=keep[..., some], initial=-np.inf)]
+    parts += [value[..., s].max(axis=axes) for s in (slice(some.start), slice(some.stop, None)) if value[..., s].size]
+    return np.asarray(reduce(np.maximum, parts))
 
 
 def product(a: Approx, shape: Sequence[int], count: int) -> Approx:
