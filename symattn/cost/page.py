@@ -16,6 +16,7 @@ from symattn.cost.traffic import tiled_bytes
 from symattn.definition import Definition
 from symattn.derivation.blocks import Block, Part, Prose, Section, Table
 from symattn.derivation.document import Derivation, Formula
+from symattn.derivation.shaping import with_constants_in_place
 from symattn.errors import DefinitionError, SymattnError
 from symattn.indexed import index, size
 from symattn.presentation import present
@@ -185,7 +186,7 @@ def _big_o(row: Row) -> Formula:
 
 
 def _bytes(d: Definition, program: Program, gradient: bool) -> Section:
-    lines: list[tuple[Part, ...]] = [("whole matrices", formula(bytes_of(program, WIDTH, SELF)))]
+    lines: list[tuple[Part, ...]] = [("whole matrices", formula(bytes_of(with_constants_in_place(program), WIDTH, SELF)))]
     try:
         lines.append(("flash, forward", formula(tiled_bytes(d, WIDTH, equal=SELF))))
         if gradient:

@@ -18,6 +18,10 @@ from symattn.derivation.unicodemath import unicode_math
 PAGE = 30
 """Rows of a table, and lines of a box, that are kept together on a page."""
 RULE = r"\par\noindent\rule{\linewidth}{0.4pt}\par"
+OPENING, CLOSING = RULE + r"\nopagebreak", r"\par\nopagebreak" + RULE
+"""A rule stays on the page of what it opens or closes."""
+STRUT = r"\rule{0pt}{2.6ex}"
+"""Room between a line of a table and the letters below it."""
 
 
 def sections(found: Iterable[Section], before: int | None = None, width: int = WIDTH) -> list[str]:
@@ -89,7 +93,8 @@ def table(t: Table, width: int) -> list[str]:
         out += [rf"\noindent\begin{{tabular}}{{{''.join(kinds)}}}", r"\hline"]
         rows = [t.head, *t.rows[start : start + PAGE]]
         for k, row in enumerate(rows):
-            out.append(" & ".join(ragged + said([c]) for c in row) + (r" \tabularnewline" if k < len(rows) else ""))
+            below_a_line = STRUT if k < 2 else ""
+            out.append(below_a_line + " & ".join(ragged + said([c]) for c in row) + r" \tabularnewline")
             out += [r"\hline"] if k in (0, len(rows) - 1) else []
         out += [r"\end{tabular}\par\smallskip"]
     return out
@@ -101,14 +106,14 @@ def _width(part: Part) -> int:
 
 def algorithm(a: Algorithm, width: int) -> list[str]:
     """Pseudo-code between rules; a line that is too long goes on below its own beginning."""
-    out = [RULE, rf"\textbf{{Algorithm:}} {words(a.title)}\par"]
+    out = [OPENING, rf"\textbf{{Algorithm:}} {words(a.title)}\par"]
     for word, parts in (("takes", a.takes), ("gives", a.gives)):
         out += [rf"\noindent\hangindent=3.5em\makebox[3.5em][l]{{\textit{{{word}}}}}{said(parts)}\par"] if parts else []
     for k, line in enumerate(a.lines, 1):
         deep = 2.5 + 1.5 * line.depth
         number = rf"\makebox[{deep:g}em][l]{{\makebox[1.5em][r]{{\small {k}}}}}"
         out.append(rf"\noindent\hangindent={deep + 1:g}em {number}{said(line.parts)}\par")
-    return [*out, RULE]
+    return [*out, CLOSING]
 
 
 def boxed(b: Box, width: int) -> list[str]:
@@ -116,7 +121,7 @@ def boxed(b: Box, width: int) -> list[str]:
     inside = [rf"\textbf{{{words(b.title)}}}\par"] if b.title else []
     inside += [line for x in b.blocks for line in block(x, width - 4)]
     if len(inside) > PAGE:
-        return [RULE, *inside, RULE]
+        return [OPENING, *inside, CLOSING]
     frame = r"\par\smallskip\noindent\fbox{\begin{minipage}{\dimexpr\linewidth-2\fboxsep-2\fboxrule\relax}"
     return [frame, *_spaced(inside), r"\end{minipage}}\par\smallskip"]
 

@@ -173,6 +173,7 @@ def test_the_page_of_one_variant() -> None:
     page = cost_of(variants.get("causal").definition, title="causal")
     table = page.sections[0].blocks[1]
     assert isinstance(table, Table) and table.rows[-1][0] == "in all"
+    assert "whole matrices   2 w n (5 n + d_k + d_v + 2)" in page.to_text()  # the value of 1/sqrt(d) is no matrix
     assert "O(n² d)" in page.to_text() and page.to_latex() and page.to_markdown() and page.to_json()
     assert "there is no such kernel" in cost_of(variants.get("linear-attention").definition).to_text()
 

@@ -12,6 +12,7 @@ from symattn.derivation import Derivation, derive
 from symattn.derivation.blocks import Algorithm, Block, Box, CodeLine, Display, Picture, Prose, Section, Table
 from symattn.derivation.document import Formula
 from symattn.derivation.escaping import display_width
+from symattn.derivation.latexblocks import section as section_in_latex
 from symattn.derivation.layout import formula_parts
 from symattn.derivation.textblocks import section
 from tests.derivation.cases import HOSTILE
@@ -109,6 +110,13 @@ def test_long_tables_and_boxes_can_be_broken_between_pages(tmp_path: Path) -> No
     assert tex.count(r"\begin{tabular}") == 4 and r"\fbox" not in tex
     log = compiled(tex, tmp_path)
     assert complaints(log) == [] and r"Overfull \vbox" not in log
+
+
+def test_rules_stay_with_what_they_open_and_close_and_touch_no_letters() -> None:
+    code = section_in_latex(Section("", (CODE,)))
+    assert code[1].endswith(r"\nopagebreak") and code[-1].startswith(r"\par\nopagebreak")
+    rows = section_in_latex(Section("", (Table(("n", "what"), (("1", "a"), ("2", "b"))),)))
+    assert [r.startswith(r"\rule{0pt}") for r in rows if "tabularnewline" in r] == [True, True, False]
 
 
 @pytest.mark.parametrize(

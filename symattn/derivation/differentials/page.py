@@ -102,8 +102,8 @@ class _Page:
             (
                 _prose(
                     r"A movement is linear in what it comes from, so a pairing with it is a sum of pairings with those "
-                    r"movements; what stands with $\dot{X}$ is a share of $dX$. For a statement $T = f(X, \dots)$ with free indices $F$ and "
-                    r"bound indices $R$, in which $X$ is read at the place $I$:"
+                    r"movements; what stands with $\dot{X}$ is a share of $dX$. For a statement $T = f(X, \dots)$ with free "
+                    r"indices $F$ and bound indices $R$, in which $X$ is read at the place $I$:"
                 ),
                 Display(RULE, ("", "the share of dX that T gives")),
                 Prose(("Where a condition does not hold nothing is computed, and nothing is passed back.",)),
@@ -133,8 +133,8 @@ class _Page:
         )
         tail = _prose(
             r"A dot is a movement: how much a tensor changes when the inputs change a little. $dT$ is the gradient of the loss "
-            r"by $T$, and has its shape: the tensor for which the loss moves by the sum of all products of $dT$ and the movement of "
-            r"$T$."
+            r"by $T$, and has its shape: the tensor for which the loss moves by the sum of all products of $dT$ and the movement "
+            r"of $T$."
         )
         more: tuple[Block, ...] = ()
         if by_algorithm:

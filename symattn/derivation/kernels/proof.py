@@ -65,7 +65,7 @@ def proof_sections(row: Row, definition: Definition, known: tuple[Known, ...], s
         rows = tuple((str(n + 1), said, p.method if p.proved else "not proved") for n, (said, p) in enumerate(_said(k, script)))
         blocks: list[Block] = [lead, Table(("", "what is shown", "how"), rows)]
         if k.proof.side:
-            blocks.append(Prose((f"Settled apart: {k.proof.side}.",)))
+            blocks.append(Prose((f"Settled apart: {k.proof.side.replace('-oo', '-∞')}.",)))
         yield Section(title, tuple(blocks), k.says)
         fault = _refused(row, definition, k.gradient, script)
         if fault is not None:
