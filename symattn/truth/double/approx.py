@@ -83,6 +83,8 @@ class Approx:
         At least every finite ``|v|``, where it is known without a look at the values.
     norms
         Where norms of the array and of views of it are kept, if that is worth it: it is read by many blocks.
+    most
+        At least every value of a row, along the last axis, where it is known.
     """
 
     value: Array
@@ -95,6 +97,7 @@ class Approx:
     temporary: bool = False
     bound: Coefficient | None = None
     norms: dict[Any, Any] | None = None
+    most: Array | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, np.ndarray):
@@ -154,8 +157,10 @@ class Approx:
         """The same with changes; an :class:`Approx` is never changed itself."""
         out = object.__new__(Approx)
         out.__dict__.update(self.__dict__, **changes)
-        if "value" in changes and "norms" not in changes:
-            out.norms = None
+        if "value" in changes:
+            out.most = None
+            if "norms" not in changes:
+                out.norms = None
         return out
 
     def mapped(self, f: Callable[[Array], Array]) -> Approx:

@@ -24,6 +24,7 @@ from symattn.truth.double.approx import (
     rows,
     times,
 )
+from symattn.truth.double.norms import kept
 
 __all__ = ["Room", "add", "checked", "fewer", "joined", "masked", "multiply", "selected"]
 
@@ -64,10 +65,22 @@ def add(a: Approx, b: Approx, minus: bool = False, room: Room | None = None) -> 
         if not is_zero(x.rel):
             error = error + times(x.rel, x.size(large), large)
     weights = a.weights + b.weights
-    value = (np.subtract if minus else np.add)(a.value, b.value, out=into(a, b, room))
+    operation = np.subtract if minus else np.add
+    most = _most(operation, a, b)
+    most = _most(operation, b, a) if most is None and not minus else most
+    value = operation(a.value, b.value, out=into(a, b, room))
     nonneg = a.nonneg and b.nonneg and not minus
     made = Approx(value, 0.0 if whole else U, outward(error), weights, nonneg, whole, special, True, size if large else None)
+    made.most = most
     return checked(fewer(made), lost)
+
+
+def _most(operation: Any, a: Approx, b: Approx) -> Array | None:
+    """At least every value of a row of ``a + b`` or ``a - b``, where b has one value for it: rounding keeps order."""
+    if a.norms is None or a.special or b.value.shape[-1:] != (1,) or a.value.ndim != b.value.ndim:
+        return None
+    found = kept(a.norms, "most", a.value)
+    return None if found is None else np.asarray(operation(found, b.value))
 
 
 def _size_of_sum(a: Approx, b: Approx, large: bool) -> Array:

@@ -116,15 +116,22 @@ def expm1_above(d: Any) -> Any:
 
 
 def exp(a: Approx, library: Library, room: Room | None = None) -> Approx:
-    """``e^x``: a distance d of the argument is a factor between ``e^-d`` and ``e^d``."""
+    """``e^x``: a distance d of the argument is a factor between ``e^-d`` and ``e^d``.
+
+    Values found of arguments up to ``most`` are at most ``e^most`` with the error of a value, and so is the value found of
+    ``most`` at least: two errors bound them without a look at them.
+    """
     d = a.error()
     top = float(np.max(a.size(), initial=0.0))
     rel, tiny = library.error("exp")
     grown = 0.0 if is_zero(d) else expm1_above(d)
     lost: Array | None = np.isinf(a.value) if a.special else None
+    most = None if a.most is None else library.functions["exp"](a.most)
     made = library.functions["exp"](a.value, out=a.value if a.temporary else None if room is None else room(a.value.shape))
     some = (grown + 1.0) * (tiny + FLOOR) if top > 690 or a.special else 0.0
-    bound = np.asarray(rows(made)) if made.size > FULL and not a.special else None
+    bound = None
+    if made.size > FULL and not a.special:
+        bound = np.asarray(rows(made)) if most is None else most * (1 + 2.0**-40) + FLOOR
     out = Approx(made, (grown + rel) * (1 + 2.0**-40), some, (), True, False, a.special, True, bound)
     return checked(out, lost)
 

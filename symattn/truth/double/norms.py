@@ -22,7 +22,7 @@ import numpy as np
 
 from symattn.truth.double.approx import FULL, UP, Array, U
 
-__all__ = ["Matrix", "dot_bound", "gamma", "inflation", "keep_sums"]
+__all__ = ["Matrix", "dot_bound", "gamma", "inflation", "keep", "kept"]
 
 
 def gamma(count: int) -> float:
@@ -73,9 +73,9 @@ class Matrix:
         self._top = top
         self._found: dict[Any, Any] = {} if cache is None or slack else cache.setdefault(_layout(value), {})
         if cache and not slack and value.flags.c_contiguous:
-            sums = cache.get(_rows_of(value))
+            sums = kept(cache, "sum", value)
             if sums is not None:
-                self._found.setdefault("sum", sums.reshape(*value.shape[:2], 1))
+                self._found.setdefault("sum", sums)
 
     def sum(self) -> Array:
         """``sum over x of |A|``."""
@@ -135,15 +135,24 @@ def _squares(v: Array) -> Array:
     return np.asarray(np.vecdot(v, v) if v.strides[2] == v.itemsize else np.einsum("zrx,zrx->zr", v, v))
 
 
-def keep_sums(cache: dict[Any, Any], v: Array, sums: Array) -> None:
-    """Keep what the absolute values of the last axis sum up to, at most, for whoever asks for it of the same numbers."""
+def keep(cache: dict[Any, Any], what: str, v: Array, rows: Array) -> None:
+    """Keep a number for each row of an array, for whoever asks for it of the same rows.
+
+    ``sum`` is at least the sum of absolute values, ``most`` the largest value.
+    """
     if v.flags.c_contiguous and v.size:
-        cache[_rows_of(v)] = sums
+        cache[_rows_of(what, v)] = rows
 
 
-def _rows_of(v: Array) -> tuple[Any, ...]:
+def kept(cache: dict[Any, Any], what: str, v: Array) -> Array | None:
+    """What has been kept of the rows of an array, of shape (..., 1)."""
+    found = cache.get(_rows_of(what, v)) if v.flags.c_contiguous else None
+    return None if found is None else np.asarray(found).reshape(*v.shape[:-1], 1)
+
+
+def _rows_of(what: str, v: Array) -> tuple[Any, ...]:
     """Which rows of which length a contiguous array has."""
-    return "rows", v.__array_interface__["data"][0], v.size, v.shape[-1]
+    return what, v.__array_interface__["data"][0], v.size, v.shape[-1]
 
 
 def _constant(v: Array) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 
 from symattn.truth.double.approx import FLOOR, FULL, LEAST, UP, WHOLE, Approx, Array, Coefficient, is_zero, outward, rows, times
 from symattn.truth.double.arithmetic import checked, fewer, joined, masked, multiply
-from symattn.truth.double.norms import Matrix, dot_bound, gamma, inflation, keep_sums
+from symattn.truth.double.norms import Matrix, dot_bound, gamma, inflation
+from symattn.truth.double.norms import keep as kept_rows
 
 __all__ = ["contracted", "largest", "product", "summed"]
 
@@ -46,7 +47,7 @@ def summed(a: Approx, shape: Sequence[int], axes: tuple[int, ...], extra: Array 
     if a.nonneg:
         sizes = np.abs(value) * inflation(count)
         if a.norms is not None and not special and axes == (full.ndim - 1,):
-            keep_sums(a.norms, full, sizes)
+            kept_rows(a.norms, "sum", full, sizes)
     elif full.size <= FULL or len(axes) != 1:
         sizes = np.abs(full).sum(axis=axes) * inflation(count)
     else:
@@ -98,6 +99,8 @@ def largest(a: Approx, keep: Array | None, shape: Sequence[int], axes: tuple[int
         error = np.where(keep if value.size <= FULL else keep.any(axis=-1, keepdims=True), error, 0.0)
         special = True
     found = value.max(axis=axes) if keep is None else _largest_kept(value, keep, axes)
+    if a.norms is not None and not special and axes == (value.ndim - 1,):
+        kept_rows(a.norms, "most", value, found)
     special = special and not bool(np.isfinite(found).all())
     out = _dropped(_gone(error, axes, np.max), axes)
     if special and not isinstance(out, float):

@@ -11,10 +11,12 @@ import pytest
 from symattn.definition import Definition
 from symattn.program import Program, Statement, indices, size, tensor
 from symattn.truth import double
-from symattn.truth.double import arithmetic
+from symattn.truth.double import arithmetic, functions, norms
+from symattn.truth.double.approx import Approx, U
 from symattn.truth.double.blocks import planned
 from symattn.truth.double.shared import lighter
 from symattn.truth.double.statements import Statements
+from symattn.truth.double.sums import largest
 from tests.support import rows
 from tests.truth.double.enclosing import violations
 from tests.truth.double.test_adversarial import attention, inputs
@@ -29,6 +31,35 @@ def every_array_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in MODULES:
         monkeypatch.setattr(importlib.import_module(f"symattn.truth.double.{name}"), "FULL", 3)
     planned.cache_clear()
+
+
+def test_what_is_kept_of_rows_is_of_these_rows_only() -> None:
+    whole, cache = np.arange(24.0).reshape(1, 6, 4), dict[Any, Any]()
+    norms.keep(cache, "sum", whole[:, :3], whole[:, :3].sum(axis=2))
+    assert np.array_equal(norms.kept(cache, "sum", whole[0, :3]), [[6], [22], [38]])
+    assert np.array_equal(norms.Matrix(whole[:, :3], True, cache=cache).sum()[0], [[6], [22], [38]])
+    assert norms.Matrix(whole[:, 3:], True, cache=cache).sum()[0, 0, 0] >= 54
+    other = (
+        norms.kept(cache, "sum", whole[:, 3:]),
+        norms.kept(cache, "most", whole[:, :3]),
+        norms.kept(cache, "sum", whole[0, :3].T),
+    )
+    assert other == (None, None, None)
+
+
+def test_an_exponential_is_bounded_by_that_of_the_largest_argument() -> None:
+    scores = Approx(np.random.default_rng(0).standard_normal((5, 8)) * 30, U, norms={})
+    top = largest(scores, None, (5, 8), (1,))
+    for shift in (1.0, 0.0, -1.0):
+        rows_of = top.changed(value=top.value[:, None] + shift)
+        less, plus = arithmetic.add(scores, rows_of, minus=True), arithmetic.add(rows_of.changed(value=-rows_of.value), scores)
+        for a in (less, plus):
+            assert a.most is not None
+            assert np.array_equal(a.most, a.value.max(axis=1, keepdims=True))
+            e = functions.exp(a.changed(temporary=False), functions.NUMPY)
+            assert (np.asarray(e.bound) >= e.value.max(axis=1, keepdims=True)).all()
+            assert a.changed(value=2 * a.value).most is None
+    assert arithmetic.add(rows_of, scores, minus=True).most is None
 
 
 @pytest.mark.slow
