@@ -131,7 +131,7 @@ def exp(a: Approx, library: Library, room: Room | None = None) -> Approx:
     some = (grown + 1.0) * (tiny + FLOOR) if top > 690 or a.special else 0.0
     bound = None
     if made.size > FULL and not a.special:
-        bound = np.asarray(rows(made)) if most is None else most * (1 + 2.0**-40) + FLOOR
+        bound = np.array(rows(made)) if most is None else most * (1 + 2.0**-40) + FLOOR
     out = Approx(made, (grown + rel) * (1 + 2.0**-40), some, (), True, False, a.special, True, bound)
     return checked(out, lost)
 

@@ -16,11 +16,12 @@ from symattn.readings.domain import Mask, solvable
 from symattn.readings.steps import Stepwise
 from symattn.truth.double.approx import FULL, Approx, Array
 from symattn.truth.double.arithmetic import add, multiply, selected
+from symattn.truth.double.arrays import Arrays, base_of
 from symattn.truth.double.functions import Library
 from symattn.truth.double.kinds import Axes
 from symattn.truth.double.layouts import axes_of, by_small_factors, first, in_order, merged, pairing, split
 from symattn.truth.double.masks import NO_MASKS, Masks, is_zero_outside, masks_of
-from symattn.truth.double.norms import gamma, inflation
+from symattn.truth.double.scatter import scattered
 from symattn.truth.double.sums import contracted, largest, product, summed
 from symattn.truth.double.terms import Terms
 
@@ -71,7 +72,7 @@ class Statements(Stepwise):
         self.settled_masks: dict[tuple[sp.Basic, Axes], tuple[Mask, Mask | None]] = {}
         self.owned: set[str] = set()
         self.done: list[Array] = []
-        self.fresh: dict[int, Array] = {}
+        self.arrays = Arrays(scratch.setdefault("pool", {}))
         self.now: Statement | None = None
         self.leaving: tuple[str, ...] = ()
 
@@ -153,7 +154,7 @@ class Statements(Stepwise):
                 (s,) = group
                 name = s.name
                 self.now, self.leaving = s, last.get(name, ())
-                made = self.evaluated(s)
+                made = self.evaluated(s) if s.needs or s.domain else self.of_sizes(s)
                 if made.temporary:
                     self.owned.add(name)
                 self.known[name] = self.filled(made, axes_of(s)[0])
@@ -161,6 +162,19 @@ class Statements(Stepwise):
                     self.settled.pop(n, None)
                     self.left(n, self.known.pop(n).value)
         return self.known
+
+    def of_sizes(self, s: Statement) -> Approx:
+        """The value of a statement that reads no tensor: found once for these sizes, where it takes no function of a library."""
+        key = ("of sizes", self._sizes, s.name)
+        if key not in self.memo:
+            before, self.used = self.used, set()
+            made, found, self.used = self.evaluated(s), self.used, before
+            if found:
+                before |= found
+                return made
+            self.memo[key] = made.changed(temporary=False)
+        known: Approx = self.memo[key]
+        return known
 
     def dying(self, name: str) -> bool:
         """Whether the statement that is evaluated is the last to read a tensor that was made here, and reads it once."""
@@ -175,15 +189,15 @@ class Statements(Stepwise):
 
     def held(self, value: Array, name: str) -> bool:
         """Whether a tensor other than one that is named needs the numbers in an array."""
-        base = _base(value)
+        base = base_of(value)
         others = (a.value for n, a in self.known.items() if n != name)
         weights = (w.value for a in self.known.values() for _, w in a.weights)
-        return any(_base(v) is base for v in (*others, *weights))
+        return any(base_of(v) is base for v in (*others, *weights))
 
     def left(self, name: str, value: Array) -> None:
         """Nobody reads a tensor any more: its array is for the next one, or for the next block where a weight is in it."""
         if value.size > FULL and name in self.owned and not self.held(value, name):
-            self.give(value)
+            self.arrays.give(value)
         else:
             self.done.append(value)
 
@@ -222,7 +236,7 @@ class Statements(Stepwise):
         else:
             scatter = self.scatter(s)
             if scatter is not None:
-                return self.scattered(s, *scatter)
+                return scattered(self, s, *scatter)
             masks = masks_of(self, s.conditions, s.domain)
         if not s.over or s.reduce != "sum" or masks.doubt is not None:
             return self.direct(s, s.expr, masks)
@@ -293,36 +307,6 @@ class Statements(Stepwise):
             out = out.changed(value=np.where(doubt.any(axis=axes), np.nan, out.value), special=True, whole=False)
         return out
 
-    def scattered(self, s: Statement, a: sp.Symbol, value: sp.Expr, condition: sp.Basic) -> Approx:
-        """``where a = I``: the other indices are looped over, I is put for a, and values are added where they belong."""
-        axes = tuple(b for b in s.domain if b != a)
-        shape = self.shape(axes)
-        conditions = [c.xreplace({a: value}) for c in s.conditions if c is not condition]
-        masks = masks_of(self, conditions, axes)
-        at, bad = self.subscripts.value(value, self.subscripts.grid(axes, shape))
-        at = np.broadcast_to(np.asarray(at), shape)
-        whole = at == np.floor(at.astype(np.float64))
-        at = np.floor(at.astype(np.float64)).astype(np.int64)
-        keep = whole & (at >= 0) & (at < self.size(a))
-        unsure: Array = np.zeros(shape, dtype=bool) if masks.doubt is None else masks.doubt & keep
-        inside = (at >= 0) & (at < self.size(a))
-        unsure = unsure if bad is None else unsure | (np.broadcast_to(bad, shape) & inside)
-        more = masks.keep(axes)
-        keep = (keep if more is None else keep & more) & ~unsure
-        v = selected(Terms(self, axes).value(s.expr.xreplace({a: value})), keep)
-        points = np.nonzero(np.broadcast_to(keep | unsure, shape))
-        index = tuple((at if b == a else np.indices(shape)[axes.index(b)])[points] for b in s.indices)
-        values = np.broadcast_to(np.where(unsure, np.nan, v.value), shape)[points]
-        errors = np.broadcast_to(v.full(), shape)[points] if not v.exact else np.zeros(len(values))
-        full = self.shape(s.indices)
-        out, size, error, count = (np.zeros(full) for _ in range(4))
-        for target, x in ((out, values), (size, np.abs(values)), (error, errors), (count, np.ones(len(values)))):
-            np.add.at(target, index, x) if index else np.add(target, x.sum(), out=target)
-        top = int(count.max(initial=0.0))
-        exact = v.exact and (top <= 1 or (v.whole and bool(np.max(size, initial=0.0) < 2.0**53)))
-        more_error = 0.0 if exact else (error + gamma(top) * size) * inflation(top) + (error > 0) * 2.0**-1060
-        return Approx(out, 0.0, more_error, (), v.nonneg, v.whole and exact, not bool(np.isfinite(out).all()), True)
-
     # contractions
 
     def contracted(self, s: Statement, c: Contraction, masks: Masks) -> Approx | None:
@@ -344,7 +328,7 @@ class Statements(Stepwise):
             )
         a = merged(left, self.shape(la), (len(c.batch), len(c.row)), (z, r, x))
         b = merged(right, self.shape(ra), (len(c.batch), len(c.column)), (z, q, x))
-        out = contracted(a, b, self.buffer((z, r, q)))
+        out = contracted(a, b, self.arrays.take((z, r, q)))
         if hit is not None and hit.any():
             out = out.changed(value=np.where(hit, np.nan, out.value), special=True, whole=False)
         out = self.spread(out, c, s, (z, r, q))
@@ -373,32 +357,14 @@ class Statements(Stepwise):
 
     def room(self, shape: tuple[int, ...]) -> Array | None:
         """An array for a large result."""
-        return self.buffer(shape) if math.prod(shape) > FULL else None
-
-    def buffer(self, shape: tuple[int, ...]) -> Array:
-        """An array that an earlier tensor has done with: a new one costs more than what is put into it."""
-        count = math.prod(shape)
-        if count <= FULL:  # weights of results may be in small ones
-            return np.empty(shape)
-        try:  # another thread may take the last one between a look and a pop
-            found = self.scratch["pool"][count].pop()
-        except (KeyError, IndexError):
-            found = np.empty(count)
-        self.fresh[id(found)] = found
-        return found.reshape(shape)
-
-    def give(self, value: Array) -> None:
-        """An array to be used again, if it is one of those that :meth:`buffer` gave; nobody may hold it any more."""
-        base = value.base
-        if isinstance(base, np.ndarray) and self.fresh.pop(id(base), None) is not None:
-            self.scratch.setdefault("pool", {}).setdefault(base.size, []).append(base)
+        return self.arrays.room(shape)
 
     def release(self, keep: Sequence[str] = ()) -> None:
         """Give the arrays of tensors that were made here to the next block; nobody may hold them any more, but some by name."""
         for n in keep:
-            self.fresh.pop(id(_base(self.known[n].value)), None)
+            self.arrays.keep(self.known[n].value)
         for v in [*self.done, *(self.known[n].value for n in self.owned if n in self.known)]:
-            self.give(v)
+            self.arrays.give(v)
 
     def operand(self, s: Statement, e: sp.Expr, axes: Axes, masks: Sequence[Mask]) -> Approx:
         """One factor on the grid of its axes, 0 where masked."""
@@ -414,8 +380,3 @@ class Statements(Stepwise):
         return bool(
             self._found(("vanishes", e), s, lambda: any(is_zero_outside(self.program, f, s) for f in sp.Mul.make_args(e)))
         )
-
-
-def _base(value: Array) -> Any:
-    """The array that owns the memory of another: two share it where they have the same."""
-    return value if value.base is None else value.base
