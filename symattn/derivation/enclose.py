@@ -94,7 +94,7 @@ class Encloser:
         for c, m in value.terms:
             term = ball(c)
             for g, p in m:
-                term *= self._generator(g, bits) ** p
+                term *= _power(self._generator(g, bits), p)
             total += term
         return total
 
@@ -112,6 +112,14 @@ class Encloser:
             return args[0].floor()
         found = NAMESPACE.functions[FUNCTIONS.get(g.name, g.name)](*args)
         return flint.arb(found.value) if isinstance(found, Special) else found
+
+
+def _power(b: Any, p: int) -> Any:
+    """An integer power, by products: that of flint is NaN where the midpoint is 0 and the radius is not."""
+    found = flint.arb(1)
+    for bit in bin(abs(p))[2:]:
+        found = found * found * b if bit == "1" else found * found
+    return found if p >= 0 else 1 / found
 
 
 def bounds(b: Any) -> tuple[Fraction, Fraction]:

@@ -141,3 +141,16 @@ def test_the_definition_may_come_from_python() -> None:
     example = examples.parse(f"{BASE}{SEED}".encode(), "x.toml")
     definition = Definition(score=s + sp.Mod(i, 2) * sp.ceiling(sp.Rational(1, 2) * j), scale=1)
     assert "NaN" not in derive(definition, example, gradient=True).to_text()
+
+
+def test_a_power_of_an_enclosure_around_zero_is_an_enclosure_around_zero() -> None:
+    """A gradient that vanishes without its terms saying so: flint's power is NaN where a midpoint is 0 and its radius is not."""
+    e = ev.call("exp", ev.ONE)
+    ref = ev.Ref("dS", ())
+    values = {"E": e, "dS": ev.add(e, ev.negate(ev.generator(ev.Ref("E", ()))))}
+    vanishing = Encloser(lambda name, index: values[name])
+    for power in (1, 2, 3):
+        mid, rad = bounds(vanishing.ball(ev.generator(ref, power), 256))
+        assert abs(mid) <= rad < Fraction(1, 2**200)
+    mid, rad = bounds(vanishing.ball(ev.generator(ev.Ref("E", ()), -2), 256))
+    assert abs(mid - Fraction(0.1353352832366127)) < Fraction(1, 2**50) and rad < Fraction(1, 2**200)
