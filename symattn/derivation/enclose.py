@@ -116,10 +116,12 @@ class Encloser:
 
 def _power(b: Any, p: int) -> Any:
     """An integer power, by products: that of flint is NaN where the midpoint is 0 and the radius is not."""
-    found = flint.arb(1)
-    for bit in bin(abs(p))[2:]:
+    if p == 0 or b.mid() != 0 or b.is_exact():
+        return b**p
+    found = b
+    for bit in bin(abs(p))[3:]:
         found = found * found * b if bit == "1" else found * found
-    return found if p >= 0 else 1 / found
+    return found if p > 0 else 1 / found
 
 
 def bounds(b: Any) -> tuple[Fraction, Fraction]:
