@@ -241,9 +241,11 @@ def long_decimal(numbers: Numbers, name: str, index: tuple[int, ...]) -> str:
     if name not in numbers.program:
         return _decimal(Fraction(numbers.arrays[name][index]))
     for bits in BITS[1:]:
-        said = _digits_of(numbers.enclosures(bits)[name][index])
-        if said is not None:
-            return said
+        known = numbers.sheet.enclose.ball(numbers.sheet.full(name, index), bits)  # a floor may be known by its exact value alone
+        for ball in (numbers.enclosures(bits)[name][index], known):
+            said = _digits_of(ball)
+            if said is not None:
+                return said
     raise UndecidedError(f"{name}: {DIGITS} digits are not decided at {BITS[-1]} bits")
 
 
