@@ -265,7 +265,9 @@ def _floats(x: Floats, y: Floats, reduce: Reduce) -> Floats:
         else:
             mid = a * b
             error = np.where((a == 0) | (b == 0), 0.0, np.abs(mid) * 2.0**-53 + TINY)
-            rad = np.abs(a) * y.rad + np.abs(b) * x.rad + x.rad * y.rad
+            terms = [(np.abs(a), y.rad), (np.abs(b), x.rad), (x.rad, y.rad)]
+            low = sum(np.where((u > 0) & (v > 0), TINY, 0.0) for u, v in terms)  # what a product may lose below the least float64
+            rad = sum(u * v for u, v in terms) + low
         wide = (rad + error) * SLACK
         wide = np.where(wide > 0, wide + TINY, wide)
         special = ~(np.isfinite(a) & np.isfinite(b))

@@ -10,7 +10,7 @@ from typing import Any
 import flint
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from symattn.errors import ProgramError
@@ -72,6 +72,8 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 radii = st.floats(min_value=0, max_value=1e300)
 
 
+@example(0.0, 4.2e-257, 0.0, 4.2e-257, "prod", 1, 1)  # a product of radii below the least float64
+@example(5e-324, 0.4, 0.4, 5e-324, "prod", 1, 1)
 @settings(max_examples=300)
 @given(
     numbers, radii, numbers, radii, st.sampled_from(["sum", "max", "prod"]), st.sampled_from([-1, 1]), st.sampled_from([-1, 1])
