@@ -24,6 +24,8 @@ from symattn.derivation.exactvalue import Exact
 MOST_SYMBOLS = 12
 MOST_ELEMENTS = 400
 LARGEST_POWER = 100
+MOST_TERMS = 2000
+"""Terms of a sum of fractions before it is cancelled: more take minutes, and the proof is given up."""
 SIMPLEST = 10**6
 """Guesses have denominators up to this."""
 
@@ -114,9 +116,17 @@ class _Proof:
         for c, m in value.terms:
             term = self.field(QQ(c.numerator, c.denominator))
             for g, p in m:
-                term *= self.of_generator(g) ** p
+                factor = self.of_generator(g)
+                self.bound(len(term.numer) * len(factor.numer) ** abs(p), len(term.denom) * len(factor.denom) ** abs(p))
+                term *= factor**p
+            self.bound(len(total.numer) * len(term.denom) + len(term.numer) * len(total.denom))
             total += term
         return self.reduced(total)
+
+    def bound(self, *terms: int) -> None:
+        """Give up the proof where polynomials of as many terms would be made."""
+        if max(terms) > MOST_TERMS:
+            raise _TooLarge
 
     def of_generator(self, g: ev.Generator) -> Any:
         if isinstance(g, ev.Group):

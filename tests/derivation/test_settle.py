@@ -71,3 +71,14 @@ def test_squares_of_sine_and_cosine_add_up_to_one() -> None:
 def test_functions_of_zero_are_exact() -> None:
     for name, want in {"cos": 1, "sin": 0, "tan": 0, "cosh": 1, "sinh": 0, "exp": 1, "atan": 0}.items():
         assert ev.call(name, ev.ZERO).rational == want
+
+
+def test_a_proof_that_would_take_minutes_is_given_up() -> None:
+    def vanishing(count: int) -> tuple[ev.Exact, ev.Exact]:
+        parts = [ev.divide(ev.ONE, ev.add(ev.call("tanh", ev.rational(k)), ev.ONE)) for k in range(1, count + 1)]
+        whole = ev.add(*parts)
+        return ev.add(whole, ev.negate(ev.generator(ev.Ref("x", ())))), whole
+
+    for count, proved in ((3, True), (12, False)):
+        value, whole = vanishing(count)
+        assert equals(value, Fraction(0), lambda name, index, whole=whole: whole) is proved
