@@ -125,7 +125,8 @@ def command(
     words = {"tokens": tokens, "memory": memory, "vocabulary": vocabulary}
     drawing = _drawing(example, words, seed, size or [], dmodel)
     if kernel is not None:
-        found = _kernel(kernel, definition, named, form, [k for k, v in (*asked.items(), ("example", example)) if v], drawing)
+        given = {**asked, "example": example, "digits": digits is not None}
+        found = _kernel(kernel, definition, named, form, [name for name, value in given.items() if value], drawing)
     else:
         found = _derivation(definition, named, example, form, digits, asked, drawing)
     written.write(written.document(found))

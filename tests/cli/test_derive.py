@@ -99,6 +99,7 @@ def test_a_kernel() -> None:
     for words, says in (
         (("linear-attention", "--kernel", "ring"), "there is no ring for this definition"),
         (("causal", "--kernel", "ring", "--jvp"), "leave --jvp out"),
+        (("--kernel", "ring", "--digits", "3"), "leave --digits out"),
         (("--kernel", "ring", "--seed", "1"), "--seed"),
         (("--kernel", "flashy"), "no kernel is called 'flashy'"),
     ):
