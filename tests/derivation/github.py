@@ -15,10 +15,10 @@ MACROS = frozenset(
     re.findall(
         r"\w+",
         "frac sqrt cdot exp log tanh sin cos top circ odot mathbf mathrm mathcal mathbb sum prod max min ell approx quad qquad "
-        "text le ge ne lt gt infty left right begin end hline cr thinspace enspace cdots vdots dots lvert rvert vert langle rangle "
+        "text le ge ne lt gt infty left right begin end hline cr thinspace cdots vdots dots lvert rvert vert langle rangle "
         "lfloor rfloor lceil rceil tag dot ddot gets in equiv implies iff propto times to pm mid colon bar hat tilde underset "
         "overset partial alpha beta gamma delta epsilon eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega "
-        "Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega bmod",
+        "Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega bmod enspace",
     )
 )
 ENVIRONMENTS = frozenset({"array", "aligned"})
