@@ -100,7 +100,7 @@ def headline(audit: Audit) -> str:
     parts = [f"{wrong} wrong" if wrong else "nothing wrong"]
     parts[0] += f" ({carried} of them carried from an earlier step)" if carried else ""
     parts += [f"{open_} off in the last digits or not decidable"] if open_ else []
-    parts += [f"{left} place{'s' if left != 1 else ''} not checked"] if left else []
+    parts += [f"{left} place{'s' if left != 1 else ''} with numbers not checked"] if left else []
     return f"{plain(audit.title)}: {n} printed number{'s' if n != 1 else ''} checked, {', '.join(parts)}"
 
 
