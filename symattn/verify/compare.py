@@ -126,7 +126,7 @@ def as_known(mid: Exact, rad: Exact) -> Exact:
     """The midpoint of an enclosure with no more decimal digits than are known: what a report shows of the exact value.
 
     >>> float(as_known(Fraction(1, 3), Fraction(1, 10**6))), as_known(Fraction(1, 3), Fraction(0))
-    (0.33333, Fraction(1, 3))
+    (0.3333, Fraction(1, 3))
     """
     if isinstance(mid, float) or isinstance(rad, float) or rad * 10**SHOWN <= abs(mid):
         return mid
