@@ -30,7 +30,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,8 @@ import numpy as np
 import numpy.typing as npt
 
 from symattn.derivation import drawn
-from symattn.errors import FileFormatError, InputValueError, UnknownNameError, nearest
+from symattn.derivation.shippedfiles import Shelf
+from symattn.errors import FileFormatError, InputValueError, nearest
 from symattn.fields import BY_LETTER, DECLARED, INPUT_FIELDS
 from symattn.numbers import exact_array, is_special
 
@@ -67,7 +67,8 @@ DIRECTIONS = tuple("tangent_" + name for name in (*MOVING, "grad_out"))
 """Keys of directions; that of the embedding is a table."""
 KEYS = (*ARRAYS, *OTHERS, *DIRECTIONS, "tangent_embedding")
 INFINITE = {"attn_mask"}
-MAX_BYTES, MAX_ENTRIES, MAX_WORD, MAX_DIGITS = 1_000_000, 50_000, 200, 200
+SHELF = Shelf("examples", "shipped example", "an example file", limit=1_000_000)
+MAX_ENTRIES, MAX_WORD, MAX_DIGITS = 50_000, 200, 200
 MAX_LENGTH = 400
 """Digits of a number: products of several are printed exactly, and Python writes no integers of more than 4300 digits."""
 
@@ -140,8 +141,7 @@ def shipped() -> tuple[str, ...]:
     >>> shipped()
     ('the-cat-sat', 'translation', 'two-words', 'two-words-causal')
     """
-    folder = resources.files("symattn.derivation") / "examples"
-    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+    return SHELF.names()
 
 
 def load(source: str | Path) -> Example:
@@ -159,20 +159,7 @@ def load(source: str | Path) -> Example:
     >>> load("the-cat-sat").tokens
     ('the', 'cat', 'sat', 'on', 'the')
     """
-    text = str(source)
-    if isinstance(source, str) and not text.endswith(".toml") and "/" not in text and "\\" not in text:
-        if text not in shipped():
-            raise UnknownNameError(
-                f"there is no shipped example {text!r}. {nearest(text, shipped())} A file is given by its path, ending in .toml"
-            )
-        return parse((resources.files("symattn.derivation") / "examples" / f"{text}.toml").read_bytes(), text)
-    path = Path(source)
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise FileFormatError(f"{path}: {path.stat().st_size} bytes; an example file has at most {MAX_BYTES}")
-        return parse(path.read_bytes(), str(path))
-    except OSError as why:
-        raise FileFormatError(f"{path}: cannot be read: {why.strerror or why}") from why
+    return parse(*SHELF.read(source))
 
 
 def parse(data: bytes, name: str) -> Example:

@@ -10,16 +10,16 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from symattn.derivation.notation import ALLOWED, SIGNS, Notation, letter
-from symattn.errors import FileFormatError, UnknownNameError, nearest
+from symattn.derivation.shippedfiles import Shelf
+from symattn.errors import FileFormatError, nearest
 from symattn.fields import BY_LETTER, HELPERS
 from symattn.readings.typesetting.letters import SYMBOLS, TENSORS
 
-MAX_BYTES = 100_000
+SHELF = Shelf("notations", "notation", "a notation file", limit=100_000)
 KEYS = (*SIGNS, "origin", "heads", "letters", "sizes")
 FIELDS = frozenset(row.field for row in BY_LETTER.values())
 LETTERS = frozenset({*BY_LETTER, *HELPERS, *TENSORS, *"QKVORSAZPELDXYml"})
@@ -33,8 +33,7 @@ def shipped() -> tuple[str, ...]:
     >>> shipped()
     ('lecture',)
     """
-    folder = resources.files("symattn.derivation") / "notations"
-    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+    return SHELF.names()
 
 
 def load(source: str | Path) -> Notation:
@@ -50,19 +49,7 @@ def load(source: str | Path) -> Notation:
     >>> load("lecture").transpose
     'T'
     """
-    text = str(source)
-    if isinstance(source, str) and not text.endswith(".toml") and "/" not in text and "\\" not in text:
-        if text not in shipped():
-            said = f"there is no notation {text!r}. {nearest(text, shipped())}"
-            raise UnknownNameError(f"{said} A file is given by its path, ending in .toml")
-        return parse((resources.files("symattn.derivation") / "notations" / f"{text}.toml").read_bytes(), text)
-    path = Path(source)
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise FileFormatError(f"{path}: {path.stat().st_size} bytes; a notation file has at most {MAX_BYTES}")
-        return parse(path.read_bytes(), str(path))
-    except OSError as why:
-        raise FileFormatError(f"{path}: cannot be read: {why.strerror or why}") from why
+    return parse(*SHELF.read(source))
 
 
 def parse(data: bytes, name: str) -> Notation:
