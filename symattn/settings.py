@@ -16,19 +16,16 @@ import sympy as sp
 from symattn.choices import CHOICES, OPTIONAL
 from symattn.errors import DefinitionError, GrammarError, InputValueError, LimitError, nearest
 from symattn.grammar import (
-    ENTRIES,
     FREQUENCY_NAMES,
     MASK_NAMES,
     SCALE_NAMES,
     SCORE_NAMES,
-    TOO_LARGE,
-    check_parameter,
     parse_frequency,
     parse_mask,
     parse_scale,
     parse_score,
-    too_large,
 )
+from symattn.grammartree import ENTRIES, TOO_LARGE, check_parameter, too_large
 from symattn.indexed import Table
 from symattn.numbers import exact_number
 
