@@ -70,7 +70,7 @@ COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 
 class Reader:
-    """One text of a kind (``score``, ``mask``, ``scale``, ``frequency``), the names that it may use, and the walk over its tree."""
+    """One text of a kind (``score``, ``mask``, ``scale``, ``frequency``), the names it may use, and the walk over its tree."""
 
     def __init__(self, text: str, names: Mapping[str, sp.Expr], kind: str) -> None:
         self.kind, self.names = kind, names

@@ -13,7 +13,8 @@ import sympy as sp
 
 from symattn.derivation import algorithmnames, latentnames, layernames, linearnames, positionnames, weightnames
 from symattn.program import Statement, conjuncts, name_of, reads
-from symattn.readings.typesetting.letters import TENSORS, upright
+from symattn.readings.typesetting.letters import upright
+from symattn.readings.typesetting.lettertable import TENSORS
 
 
 class Naming(NamedTuple):

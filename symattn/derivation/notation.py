@@ -17,7 +17,8 @@ from symattn.derivation.unicodemath import INDICES, unicode_math
 from symattn.derivation.unicodemath import SIZES as JOINED
 from symattn.errors import DefinitionError, UnknownNameError
 from symattn.fields import letter_of
-from symattn.readings.typesetting.letters import GREEK, Letters
+from symattn.readings.typesetting.letters import Letters
+from symattn.readings.typesetting.lettertable import GREEK
 
 PAGES = frozenset({blocks.__name__, document.__name__})
 """The modules whose data pages are made of."""

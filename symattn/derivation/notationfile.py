@@ -17,7 +17,7 @@ from symattn.derivation.notation import ALLOWED, SIGNS, Notation, letter
 from symattn.derivation.shippedfiles import Shelf
 from symattn.errors import FileFormatError, nearest
 from symattn.fields import BY_LETTER, HELPERS
-from symattn.readings.typesetting.letters import SYMBOLS, TENSORS
+from symattn.readings.typesetting.lettertable import SYMBOLS, TENSORS
 
 SHELF = Shelf("notations", "notation", "a notation file", limit=100_000)
 KEYS = (*SIGNS, "origin", "heads", "letters", "sizes")

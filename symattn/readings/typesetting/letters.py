@@ -1,7 +1,8 @@
-r"""How names and operators look: the styles, and the table from names of tensors and sizes to LaTeX letters.
+r"""How names and operators look: the styles, and how the name of a tensor, an index or a size becomes LaTeX.
 
-A name that the table does not hold is taken apart by rule: ``dS`` is a gradient, ``Q_t`` a tangent (``\dot{Q}``), ``P0`` and
-``W_out`` carry a subscript, Greek names become Greek letters, any other word is set upright.
+A name that no table holds (:mod:`symattn.readings.typesetting.lettertable`) is taken apart by rule: ``dS`` is a gradient,
+``Q_t`` a tangent (``\dot{Q}``), ``P0`` and ``W_out`` carry a subscript, Greek names become Greek letters, any other word is set
+upright.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from symattn.errors import UnknownNameError, nearest
+from symattn.readings.typesetting.lettertable import GREEK, SYMBOLS, TENSORS
 
 
 @dataclass(frozen=True)
@@ -115,194 +117,6 @@ class Letter:
             whole = f"({whole}){script('_', indices)}" if indices else whole
         sizes = r" \times ".join(shape)
         return rf"\underset{{{sizes}}}{{{whole}}}" if shape else whole
-
-
-GREEK = frozenset(
-    re.findall(
-        r"\w+",
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
-        "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega",
-    )
-)
-
-TENSORS: Mapping[str, str] = {
-    "WQ": "W_Q",
-    "WK": "W_K",
-    "WV": "W_V",
-    "WO": "W_O",
-    "Emb": r"\mathcal{E}",
-    **{kind + x + "x": rf"{kind}_{{{x}\times}}" for kind in "Wb" for x in "QKVO"},
-    **{x + "x": rf"{x}_{{\times}}" for x in "QKVRSEPO"},
-    **{x + "x": rf"{tex}_{{\times}}" for x, tex in (("m", "m"), ("l", r"\ell"), ("Attn", r"\mathrm{Attn}"))},
-    **{x + "lin": rf"{x}_{{\mathrm{{lin}}}}" for x in "QKVY"},
-    **{x + "linx": rf"{x}_{{\mathrm{{lin}}\times}}" for x in "QKV"},
-    "Attnlin": r"\mathrm{Attn}_{\mathrm{lin}}",
-    "Attnlinx": r"\mathrm{Attn}_{\mathrm{lin}\times}",
-    "FFlin": r"\mathrm{FF}_{\mathrm{lin}}",
-    "H1lin": r"H_{\mathrm{lin}}",
-    "FF": r"\mathrm{FF}",
-    "Wff1": "W_1",
-    "Wff2": "W_2",
-    "bff1": "b_1",
-    "bff2": "b_2",
-    **{x + k: rf"{tex}_{k}" for x, tex in (("sd", r"\sigma"), ("gain", "g"), ("shift", "s")) for k in "123"},
-    "Lat": r"C_{\mathrm{KV}}",
-    "LatQ": "C_Q",
-    "Qr": "Q_R",
-    "Kr": "K_R",
-    "Qa": r"Q_{\mathrm{lat}}",
-    **{x + y: rf"{x}_{{\mathrm{{{y}}}}}" for x, y in (("O", "lat"), ("R", "lat"), ("R", "rope"))},
-    **{"W" + x: f"W_{{{x}}}" for x in ("UK", "UV", "DKV", "KR", "DQ", "UQ", "QR")},
-    **{
-        f"{x}{name}r": rf"{x}_{{\mathrm{{{sub}}}}}"
-        for x in "QK"
-        for name, sub in (("neg", "a"), ("pos", "b"), ("rest", "rest"), ("turn", "turn"), ("rot", "rot"))
-    },
-    "PE": r"\mathrm{PE}",
-    "PEsin": r"\mathrm{PE}_{\sin}",
-    "PEcos": r"\mathrm{PE}_{\cos}",
-    "Xp": r"X_{\mathrm{pos}}",
-    "Pw": r"P_{\mathrm{next}}",
-    "mw": r"m_{\mathrm{next}}",
-    "Ew": r"E_{\mathrm{next}}",
-    "lw": r"\ell_{\mathrm{next}}",
-    "tok": "t",
-    "doc": r"\mathrm{doc}",
-    "scale": r"\alpha",
-    "slope": r"\mu",
-    "sink": "b",
-    "bias": r"\beta",
-    "l": r"\ell",
-    "Th": r"\theta",
-    "Tha": r"\theta_{\mathrm{a}}",
-    "Thb": r"\theta_{\mathrm{b}}",
-    "CQ": r"\mathcal{C}_Q",
-    "SQ": r"\mathcal{S}_Q",
-    "CK": r"\mathcal{C}_K",
-    "SK": r"\mathcal{S}_K",
-    **{x + name: rf"{x}_{{\mathrm{{{sub}}}}}" for x in "QK" for name, sub in (("neg", "a"), ("pos", "b"))},
-    **{
-        x + sub: rf"{x}_{{\mathrm{{{sub}}}}}"
-        for x in "QK"
-        for sub in ["turn", "rest", "rot", "n", "s", "sum", "mean", "sq", "norm"]
-    },
-    "Qw": "Q_W",
-    "Qu": r"Q_{\mathrm{u}}",
-    "Qv": r"Q_{\mathrm{v}}",
-    "Kcount": "n_K",
-    "Hq": "H_Q",
-    "Hk": "H_K",
-    "Rc": r"R_{\mathrm{c}}",
-    "Rp": r"R_{\mathrm{p}}",
-    "gQ": "g_Q",
-    "gK": "g_K",
-    "Wgen": "W",
-    "Wadd": "W",
-    "Uadd": "U",
-    "Wcat": "W",
-    "wadd": "w",
-    "aK": "a_K",
-    "rK": "r_K",
-    "uR": "u",
-    "vR": "v",
-    "Bkt": r"\beta",
-    "bkt": r"\mathrm{bucket}",
-    "m": "m",
-    **{x + "t": rf"\tilde{{{x}}}" for x in ("Q", "K", "V", "O", "m", "L")},
-    **{x + "s": rf"\bar{{{x}}}" for x in ("Q", "O", "m")},
-    "ms0": r"\bar{m}_0",
-    "lt": r"\tilde{\ell}",
-    "ls": r"\bar{\ell}",
-    "rs": r"\rho",
-    "wt": "w",
-    "nt": r"\tilde{c}",
-    "seen": r"\mathrm{seen}",
-    **{x + "_b": rf"\hat{{{x}}}" for x in ("R", "S", "A", "Z", "P")},
-    "P0_b": r"\hat{P}_0",
-    "Pd_b": r"\hat{P}_{\mathrm{d}}",
-    "shard": r"\sigma",
-    "Qf": r"\Phi_Q",
-    "Kf": r"\Phi_K",
-    **{x + "f" + k: rf"\mathcal{{{tex}}}_{x}" for x in "QK" for k, tex in (("p", "U"), ("n", "L"))},
-    "gam": r"\gamma",
-    **dict.fromkeys(("Al", "Ac"), "a"),
-    **dict.fromkeys(("lgam", "Lal", "Lac"), "g"),
-    "Bt": r"\beta",
-    "St0": r"\mathcal{S}_0",
-    "St": r"\mathcal{S}",
-    "Sb": r"\mathcal{S}_{\mathrm{in}}",
-    "Si": r"\mathcal{S}_{\mathrm{first}}",
-    "Sa": r"\mathcal{A}",
-    "Sk": r"\mathcal{B}",
-    "Sp": r"\mathcal{D}",
-    "za": r"z_{\mathrm{new}}",
-    "Lsum": r"\bar{g}",
-    "Lall": r"\hat{g}",
-    "Rg": r"R_{\Gamma}",
-    **{"lr" + k: rf"\ell{tex}" for k, tex in (("", ""), ("k", r"_{\mathrm{in}}"), ("0", r"_{\mathrm{out}}"))},
-    "Rk": "R_K",
-    "Tk": "T_K",
-    "Vn": r"\tilde{V}",
-    **dict.fromkeys(("Vp", "Vnp"), r"\hat{V}"),
-    **{x + "w": rf"{x}_{{\mathrm{{w}}}}" for x in "VK"},
-    **{x + "wp": rf"\hat{{{x}}}_{{\mathrm{{w}}}}" for x in "VK"},
-    "Kd": r"K_{\mathrm{d}}",
-    "Or": r"O_{\mathrm{r}}",
-    "Oin": r"O_{\mathrm{in}}",
-    "Oout": r"O_{\mathrm{out}}",
-    "Ooutr": r"O_{\mathrm{out,r}}",
-    "Kc": r"\mathcal{K}",
-    "Vc": r"\mathcal{V}",
-    "page": r"\pi",
-    "lam": r"\lambda",
-    "lamda": r"\lambda",
-    "eps": r"\varepsilon",
-    "cap": r"\gamma",
-    "softcap": r"\gamma",
-    "dropout_p": r"p_{\mathrm{drop}}",
-    "dropout_mask": r"\Delta",
-    "xi": r"\xi",
-    "tot": "T",
-    "mean": r"\bar{z}",
-    "dev": "C",
-    "root": "W",
-    "rest": r"\omega",
-    "left": r"\Lambda",
-    "kern": r"\theta",
-    "mixS": "T_S",
-    "mixP": "T_P",
-    "fg": "f",
-    "logf": r"\phi",
-    "decay": r"\Phi",
-    "og": r"\Gamma",
-    "Og": "O_0",
-    "Oh": r"O_{\mathrm{h}}",
-    "Osq": r"O_{\mathrm{sq}}",
-    "rms": r"\mathrm{rms}",
-    "gO": "g_O",
-    "WG": "W_G",
-    "WQ2": "W_{Q2}",
-    "WK2": "W_{K2}",
-    "lq1": r"\lambda_{q1}",
-    "lk1": r"\lambda_{k1}",
-    "lq2": r"\lambda_{q2}",
-    "lk2": r"\lambda_{k2}",
-    "ll1": r"\eta_1",
-    "ll2": r"\eta_2",
-    "lam0": r"\lambda_{\mathrm{init}}",
-}
-SYMBOLS: Mapping[str, str] = {
-    "d": "d_k",
-    "dv": "d_v",
-    "dmodel": r"d_{\mathrm{model}}",
-    "dmemory": r"d_{\mathrm{memory}}",
-    "dff": r"d_{\mathrm{ff}}",
-    "dout": r"d_{\mathrm{out}}",
-    "Hkv": r"H_{\mathrm{kv}}",
-    "Bc": r"B_{\mathrm{c}}",
-    "vocab": r"n_{\mathrm{vocab}}",
-    "chunk": "C",
-}
 
 
 @dataclass(frozen=True)
