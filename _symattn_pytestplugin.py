@@ -165,9 +165,9 @@ def verify_attention(request: pytest.FixtureRequest) -> Callable[..., Any]:
         share = report.max_share_of_bound
         # not by record_property, which warns where the JUnit family is xunit2
         request.node.user_properties += [("symattn_verdict", report.verdict), ("symattn_max_share_of_bound", share)]
-        request.node.user_properties += [(_SUMMARY, f"{report.verdict}, at most {share} of the bound")]
+        found = [str(d).splitlines()[0] for d in report.diagnosis[:1]]  # in the short summary only the first line is shown
+        request.node.user_properties += [(_SUMMARY, "; ".join([f"{report.verdict}, at most {share} of the bound", *found]))]
         if report.exit_code(strict=strict):
-            found = [str(d).splitlines()[0] for d in report.diagnosis[:1]]  # in the short summary only the first line is shown
             said = report.verdict + (report.said_by_strict().replace("--strict", "strict") if strict else "")
             pytest.fail(": ".join([said, *found]) + "\n\n" + report.to_text(strict=strict), pytrace=False)
         return report

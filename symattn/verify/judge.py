@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from symattn import formats
@@ -20,7 +21,7 @@ from symattn.verify.kernels.base import Kernel
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.registry import resolve
 from symattn.verify.observed import Observed
-from symattn.verify.properties.check import properties_of
+from symattn.verify.properties.check import properties_of, rerun
 from symattn.verify.raising import hints, refuse_all
 from symattn.verify.recorded import verify_recorded
 from symattn.verify.reference import Reference
@@ -152,7 +153,8 @@ def verify(
     refuse_all(cases, told[0] if told else None)
     warnings += told
     again = _again(subject, wanted, format, seed, backward=backward, arithmetic=declared) if inputs is None else None
-    found = diagnose(seen, again, choice=diagnosis)
+    properties = properties_of(subject, seen)
+    found = diagnose(seen, again, choice=diagnosis, run=partial(rerun, subject), properties=properties)
     if declared is None and subject.assumed:
         found = with_preset(seen, found)
     warnings += remarks(cases, definition, backward=backward)
@@ -168,7 +170,6 @@ def verify(
     replay = f"{definition!r}.verify({subject.name!r}, {', '.join(f'{k}={v!r}' for k, v in options.items() if v)})"
     dtype = cases[0].dtype
     shown = strength(seen, wanted, dtype, seed, progress=progress) if guard else None
-    properties = properties_of(subject, seen)
     return report_of(subject.name, cases, warnings, replay, started, found, shown, properties, seen)
 
 

@@ -11,7 +11,6 @@ from tests.quality.row import Row
 from tests.quality.running import observed, pack
 
 UNNAMED = {
-    "F31": "a leak of masked NaN is suspect and is reported as that",
     "F49b": "tiles of 4 keys are not among those that are tried",
 }
 QUICK = ("F13", "F34", "F42", "B02", "B28")

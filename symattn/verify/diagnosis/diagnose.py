@@ -13,6 +13,7 @@ from symattn.errors import SymattnError
 from symattn.verify.diagnosis.effort import SEARCH, SHRINK, Effort, rerun
 from symattn.verify.diagnosis.explaining import Hypothesis, wrong
 from symattn.verify.diagnosis.finding import Finding
+from symattn.verify.diagnosis.leaks import LEAKING, Rerun, leaks
 from symattn.verify.diagnosis.patterns import patterns, where
 from symattn.verify.diagnosis.search import DERIVED, EVALUATIONS, Explanation, Search, together
 from symattn.verify.diagnosis.shrink import TRIES, smallest_failing
@@ -22,6 +23,7 @@ from symattn.verify.faults.predict import predictions
 from symattn.verify.inputs import KINDS as INPUTS
 from symattn.verify.inputs import Shape, fields_for, fitted
 from symattn.verify.observed import Observed
+from symattn.verify.properties.finding import PropertyReport
 from symattn.verify.reference import Reference
 from symattn.verify.report import DISPLAY
 
@@ -46,8 +48,10 @@ def diagnose(
     again: Callable[[str, Shape], bool] | None = None,
     faults: Mapping[str, Fault] = CATALOGUE,
     choice: str = "bounded",
+    run: Rerun | None = None,
+    properties: Sequence[PropertyReport] = (),
 ) -> tuple[Finding, ...]:
-    """Findings on a kernel, best first; none where no case fails.
+    """Findings on a kernel, best first; none where no case fails, but for special values that come through a mask.
 
     Parameters
     ----------
@@ -60,6 +64,8 @@ def diagnose(
     choice
         ``"bounded"``: the search stops after so much work (:mod:`symattn.verify.diagnosis.effort`), and what it did not
         come to is said; ``"all"``: it tries every fault and every pair.
+    run, properties
+        What a leak of masked NaN and infinity is asked by: see :func:`symattn.verify.diagnosis.leaks.leaks`.
 
     Raises
     ------
@@ -68,7 +74,7 @@ def diagnose(
     """
     effort, shrinking = Effort.of(choice, SEARCH), Effort.of(choice, SHRINK)
     if not any(o.failing for o in cases):
-        return ()
+        return leaks(cases, faults[LEAKING], run, properties) if LEAKING in faults else ()
     small = [o for o in cases if o.work <= LARGE]
     kept = small if any(o.failing for o in small) else list(cases)
     pairs, derived = (EVALUATIONS, DERIVED) if choice == "bounded" else (np.inf, np.inf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from symattn.verify.properties.finding import PropertyReport
 from symattn.verify.properties.tried import Tried
 from symattn.verify.running import gradients_of, outputs_of
 
-__all__ = ["properties_of"]
+__all__ = ["properties_of", "rerun"]
 
 WANTED = ("normal", "shape", "inputs", "tall", "integers")
 """The inputs on which properties are tried, the first that a run has; else its smallest."""
@@ -36,14 +37,14 @@ def properties_of(kernel: Kernel, seen: Sequence[Observed]) -> tuple[PropertyRep
     if not usable:
         return ()
     chosen = min(usable, key=lambda o: (WANTED.index(o.case) if o.case in WANTED else len(WANTED), o.work))
-    tried = Tried(kernel, chosen, lambda fields, gradients: _run(kernel, chosen, fields, gradients))
+    tried = Tried(kernel, chosen, partial(rerun, kernel, chosen))
     counts = isinstance(kernel, FunctionKernel)
     with np.errstate(all="ignore"):
         found = [row.report(tried) for row in algebra.ROWS] + [row.report(tried) for row in runs.ROWS]
     return tuple(PropertyReport(f.name, f.title, f.verdict, f.reason, f.case, f.share, f.counts and counts) for f in found)
 
 
-def _run(kernel: Kernel, observed: Observed, fields: Mapping[str, Array], gradients: bool) -> Tensors:
+def rerun(kernel: Kernel, observed: Observed, fields: Mapping[str, Array], gradients: bool) -> Tensors:
     """The kernel on other arrays of the same definition; the batch may be another."""
     s = observed.situation
     call = Call(s.definition, fields)
