@@ -20,6 +20,7 @@ def command(
     dtype: Annotated[
         str | None, typer.Option("--dtype", metavar="FORMAT", help="In place of --arithmetic: a tiled kernel of this format.")
     ] = None,
+    grad: Annotated[bool, typer.Option("--grad", help="Gradients too, of a loss that reads the output.")] = False,
     max_query: Annotated[
         str | None, typer.Option("--max-query", metavar="X", help="Greatest |query| of the bounded error.")
     ] = None,
@@ -56,5 +57,5 @@ def command(
         magnitudes[name.strip()] = value.strip()
     declared = default_for(dtype) if dtype is not None else arithmetic
     assert declared is not None  # one of the two is asked for above
-    found = tolerances(definition_from(definition), shape, declared, magnitudes=magnitudes, law=law, seed=seed)
+    found = tolerances(definition_from(definition), shape, declared, magnitudes=magnitudes, law=law, seed=seed, gradient=grad)
     typer.echo(found.to_json() if format == "json" else found.to_text())

@@ -10,9 +10,12 @@ row maximum over z (and over other leaves, a sink), c the number by which a kern
   ``rel factor W + tiny`` of ``c t``. Roundings of the terms and of the sum add up in ``rel``.
 * A sum l of weights alone has an error relative to itself. It is at least 1 where it holds an exponential of every leaf.
 * In ``N / l`` with ``l >= W`` the number c cancels, and the quotient is at most its factor: a weighted mean.
-* ``log l + m``: c cancels too.
+* ``log l + m``: c cancels too. ``exp(z - L)`` of this L, z one of the leaves, is a weight of a row that sums to 1 at most.
+* Such a weight times other tensors (dS = P (dP - D)) is relative to it still; summed over the keys it is at most its factor.
 
-What a rule does not cover has no bound: infinity. The result is no larger than the interval reading of the whole list.
+A sum over anything else, over the queries for dK and dV, takes each term at its greatest. What a rule does not cover is bounded
+from the magnitudes and errors of what it reads; where that ends at an exponential, there is no bound: infinity. The result is no
+larger than the interval reading of the whole list.
 """
 
 from __future__ import annotations
@@ -26,13 +29,26 @@ import numpy as np
 import sympy as sp
 
 from symattn.arithmetic import Arithmetic
-from symattn.program import Program, Statement, name_of, reads, tensor
+from symattn.program import Program, Statement, integer_symbols, name_of, reads, subscripts_of, tensor
 from symattn.readings import boxstatements, rounding
 from symattn.readings.boxes import UP, Box, Unit, fits
 from symattn.readings.degrees import degrees_of
 from symattn.readings.sizes import find_sizes, size_value
 from symattn.verify.replay.plan import chain_of, products_of
-from symattn.verify.tolerance.parts import Reach, Share, around, exponent_of, leaf_of, leaves_of, log_of, over
+from symattn.verify.tolerance.parts import (
+    Reach,
+    Share,
+    around,
+    copies_of,
+    exponent_of,
+    leaf_of,
+    leaves_of,
+    log_of,
+    over,
+    renamed,
+    weights_up_to,
+)
+from symattn.verify.tolerance.shares import Shares, reach_of
 
 
 def apriori(
@@ -80,10 +96,11 @@ class _Apriori:
         a: Arithmetic,
         sizes: Mapping[str, int],
     ) -> None:
-        self.program, self.a, self.given = program, a, sizes
+        self.program, self.a = program, a
         self.degrees = degrees_of(program)
         self.summed = boxstatements.summed_as_read(program) if a.sum_from_cast else frozenset()
         self.exponents = {s.name: z for s in program if (z := exponent_of(s, self.degrees)) is not None}
+        self.copies = copies_of(program)
         more = [
             Statement(tensor(f"{n}_z", *program[n].indices), z, where=program[n].where) for n, (z, _) in self.exponents.items()
         ]
@@ -92,8 +109,11 @@ class _Apriori:
         boxes = {n: around(np.shape(inputs[n]), x, a.input) for n, x in magnitudes.items() if n in inputs}
         self.boxes = rounding.Evaluation(whole, arrays, a, sizes=sizes, boxes=boxes).boxes
         numbers = find_sizes(program, {n: np.shape(x) for n, x in arrays.items()}, sizes)
+        self.given = {str(s): n for s, n in numbers.items()}
         self.sizes = {x: size_value(s, numbers) for x, s in program.dims.items() if s.free_symbols <= numbers.keys()}
+        self.rules = Shares(program, a, self._keys, self._lag, self._top)
         self.found: dict[str, Share | Reach | None] = {}
+        self.logs: dict[str, tuple[sp.Expr, str]] = {}
         for s in program:
             if not s.range_only and (self.degrees[s.name] != {} or any(n in self.found for n in s.needs)):
                 self.found[s.name] = self._statement(s)
@@ -104,26 +124,24 @@ class _Apriori:
 
     def _reach(self, name: str) -> Reach:
         """The magnitude and error of a tensor of degree 0."""
-        b = self.boxes[name]
-        plain = over(b)
-        found = self.found.get(name)
+        plain, found = over(self.boxes[name]), self.found.get(name)
         if isinstance(found, Share) and found.gauge is None:
-            found = Reach(found.factor, found.rel * found.factor + found.tiny)
+            found = reach_of(found)
         if not isinstance(found, Reach):
             return plain
         return Reach(min(plain.size, found.size), min(plain.error, found.error))
 
-    def _unit(self, format: str) -> Unit:
-        return Unit.of(format, self.a.flush_to_zero)
-
     def _keys(self, gauge: str) -> int:
-        return self.sizes[chain_of(self.program, gauge)[0].over[0]]  # type: ignore[index]
+        return self.sizes[self._row(gauge).over[0]]
 
-    def _rescalings(self, gauge: str | None) -> int:
-        if gauge is None:
-            return 0
-        chain = chain_of(self.program, gauge) or ()
-        return self.a.tiles(self._keys(gauge)) - 1 + len(chain) - 1
+    def _row(self, gauge: str) -> Statement:
+        """The maximum over the keys itself."""
+        chain = chain_of(self.program, gauge)
+        assert chain is not None  # its weights are shares
+        return chain[0]
+
+    def _top(self, gauge: str) -> float:
+        return over(self.boxes[gauge]).size + self.a.stale
 
     def _lag(self, gauge: str) -> float:
         """How far a kernel's maximum may be from the exact one: the error of what it is a maximum of, and what it is late by."""
@@ -136,14 +154,20 @@ class _Apriori:
         degree = self.degrees[s.name]
         if s.name in self.exponents:
             return self._stored(self._weight(s), s)
+        if isinstance(normalised := self._by_lse(s), Share):
+            return self._stored(normalised, s)
         if s.over:
-            return self._sum(s)
+            return self._sum(s) or self._alone(s)
         shares = [x for x in reads(s.expr) if isinstance(self.found.get(name_of(x)), Share)]
         if degree is not None and len(degree) == 1 and isinstance(s.expr, sp.Add):
-            return self._stored(self._added([self.found[name_of(x)] for x in s.expr.args if x in shares], s), s)
+            held = [self.found[name_of(x)] for x in s.expr.args if x in shares]
+            return self._stored(self.rules.added(held, len(s.expr.args)), s)
         if isinstance(log := self._log(s), Reach):
             return log
         return self._product(s)
+
+    def _stored(self, x: Share | None, s: Statement) -> Share | Reach | None:
+        return None if x is None else self.rules.stored(x, s, s.name in self.summed)
 
     def _weight(self, s: Statement) -> Share | None:
         """``exp(z - m)`` with z a leaf of m."""
@@ -151,48 +175,70 @@ class _Apriori:
         z, leaf = over(self.boxes[f"{s.name}_z"]), leaf_of(self.program, s, self.exponents[s.name])
         if leaf is None:
             return None
-        u, a, top = self._unit(self.a.compute), self.a, over(self.boxes[gauge]).size + self.a.stale
+        u, a, top = self.rules.unit(self.a.compute), self.a, self._top(gauge)
         x = z.size + z.error + top
-        exponent = z.error + u.u * x + (u.u * (top + 2 * x) if a.folded else 0.0)
-        again = 1 + self._rescalings(gauge)
-        rel = math.expm1(exponent) if exponent < 700 else math.inf
-        error = a.function_errors("exp")
-        rel = (1 + rel) * (1 + error) ** again - 1
-        fall = 1 - math.exp(-exponent) * max(1 - error, 0.0) ** again
-        return Share(
-            s.name, gauge, 1.0, rel * UP, again * u.tiny, min(fall * UP, 1.0), True, False, frozenset(), frozenset({leaf})
-        )
+        exponent = z.error + u.u * x + (u.u * (top + 2 * x) if a.folded else 0.0) + self.rules.parts(gauge, x)
+        share = self.rules.exponential(s.name, exponent, 1 + self.rules.rescalings(gauge))
+        return replace(share, gauge=gauge, tight=True, leaves=frozenset({leaf}), keys=frozenset(self._row(gauge).over))
+
+    def _by_lse(self, s: Statement) -> Share | None:
+        """``exp(z - L)`` with L the log-sum-exp of a row and z a leaf of it: at most 1, and so is the sum over the keys."""
+        lse = next((x for x in reads(s.expr) if name_of(x) in self.logs), None)
+        if lse is None or s.over or not isinstance(s.expr, sp.exp):
+            return None
+        exponent = sp.expand(s.expr.args[0])
+        factor = exponent.coeff(lse)
+        (number, gauge), z = self.logs[name_of(lse)], exponent - factor * lse
+        leaf = (renamed(z, self.copies), gauge)
+        if sp.expand(factor * number) != -1 or any(name_of(x) in self.found for x in reads(z)):
+            return None
+        if leaf_of(self.program, s, leaf) is None:
+            return None
+        of_z, of_lse, c = over(self._evaluated(self._part(s, z))), self._reach(name_of(lse)), abs(float(factor))
+        u = self.rules.unit(self.a.compute).u
+        x = of_z.size + of_z.error + c * (of_lse.size + of_lse.error)
+        roundings = 1 + (0 if c == 1 else 4) + (3 if self.a.folded else 0)
+        share = self.rules.exponential(s.name, of_z.error + c * of_lse.error + roundings * u * x, 1)
+        return replace(share, keys=frozenset(self._row(gauge).over) & set(s.indices))
 
     def _sum(self, s: Statement) -> Share | Reach | None:
-        """A sum of weights, each times what else is in the term."""
+        """A sum over the keys of weights, each times what else is in the term."""
         factors = list(sp.Mul.make_args(s.expr))
         shares = [f for f in factors if f in reads(f) and isinstance(self.found.get(name_of(f)), Share)]
         if len(shares) != 1 or s.reduce != "sum":
             return None
-        x = self.found[name_of(shares[0])]
+        x, read = self.found[name_of(shares[0])], subscripts_of(shares[0])
         assert isinstance(x, Share)
         others = [self._term(f, s) for f in factors if f is not shares[0]]
-        if x.summed or any(o is None for o in others):
+        if x.summed or any(o is None for o in others) or set(s.over) != x.keys:
             return None
-        count = math.prod(self.sizes[k] for k in s.over)
+        numbers = [f for f in factors if not integer_symbols(f)]
+        if read != self.program[name_of(shares[0])].indices or (numbers and self.a.scale_before):
+            return None
         if shares[0] in products_of(s) and name_of(shares[0]) not in self.summed:
-            x = self._cast(x)
-        size = math.prod(o.size for o in others if o is not None)
-        more = math.prod(1 + (o.error / o.size if o.size else 0.0) for o in others if o is not None) - 1
-        unit, a = self._unit(self.a.accumulate), self.a
-        rescalings = self._rescalings(x.gauge)
+            x = self.rules.cast(x)
+        return self._stored(self._accumulated(s, x, [o for o in others if o is not None], len(numbers)), s)
+
+    def _accumulated(self, s: Statement, x: Share, others: list[Reach], numbers: int) -> Share:
+        """The sum itself: what the other factors err by, and the roundings of products and sums."""
+        count = math.prod(self.sizes[k] for k in s.over)
+        size = math.prod(o.size for o in others)
+        more = math.prod(1 + (o.error / o.size if o.size else 0.0) for o in others) - 1
+        unit, a = self.rules.unit(self.a.accumulate), self.a
+        rescalings = self.rules.rescalings(x.gauge)
         additions = a.additions(count, count) + (rescalings if a.block is not None and a.depth is None else 0)
         sums = (1 + a.step_error) ** additions
         products = (1 + unit.u) ** (len(others) + rescalings)
-        rel = (1 + x.rel) * (1 + more) * sums * products - 1
-        low = max(1 - (sums - 1), 0.0) * max(1 - (products - 1), 0.0)
+        after, tiny_after = self._after(count, numbers)
+        rel = (1 + x.rel) * (1 + more) * sums * products * after - 1
+        low = max(1 - (sums - 1), 0.0) * max(1 - (products - 1), 0.0) * max(2 - after, 0.0)
         tiny = count * x.tiny * size * (1 + rel) + (count * (len(others) + 1) + rescalings) * max(1.0, size) * 2 * unit.tiny
         tight = x.tight and not others
-        out = replace(
+        return replace(
             x,
             factor=x.factor * size,
             rel=rel * UP,
-            tiny=tiny * UP,
+            tiny=(tiny * after + tiny_after) * UP,
             fall=min((1 - (1 - x.fall) * low) * UP, 1.0),
             tight=tight,
             summed=True,
@@ -200,84 +246,52 @@ class _Apriori:
             leaves=x.leaves if tight else frozenset(),
             most=count * x.most,
         )
-        return self._stored(out, s)
 
-    def _cast(self, x: Share) -> Share:
-        """Weights as a matrix product reads them."""
-        a = self.a
-        if a.probability is None:
-            return x
-        unit, scale = Unit.of(a.probability, ulps=a.ulps("probability")), a.probability_scale
-        most = x.factor * (1 + x.rel) * math.exp(min(self._lag(x.gauge), 700.0) if x.gauge else 0.0)
-        if not most * scale <= unit.top:
-            return replace(x, rel=math.inf)
-        also = 0.0 if abs(math.frexp(scale)[0]) == 0.5 else 3 * self._unit(a.compute).u
-        rel = (1 + x.rel) * (1 + unit.u) * (1 + also) - 1
-        fall = 1 - (1 - x.fall) * (1 - unit.u) * (1 - also)
-        return replace(x, rel=rel * UP, fall=min(fall * UP, 1.0), tiny=(x.tiny * (1 + unit.u) + unit.tiny / scale) * UP)
+    def _after(self, count: int, numbers: int) -> tuple[float, float]:
+        """Roundings of the sum: by a number in a narrower format, and by a buffer that grows tile by tile."""
+        a, compute = self.a, self.rules.unit(self.a.compute)
+        after, tiny = 1.0, 0.0
+        if numbers and not fits(a.accumulate, compute.name):
+            after, tiny = (1 + compute.u) ** numbers, numbers * compute.tiny
+        if a.dq_accumulate is not None:
+            unit, times = Unit.of(a.dq_accumulate), a.tiles(count) + 1
+            after, tiny = after * (1 + unit.u) ** times, tiny + times * unit.tiny
+        return after, tiny * after
 
     def _term(self, f: sp.Expr, s: Statement) -> Reach | None:
         """Another factor of a term: a number, an input, a tensor of degree 0."""
         if f.is_number:
-            return Reach(abs(float(f)), 0.0 if f.is_Integer else 2 * self._unit(self.a.compute).u * abs(float(f)))
+            return Reach(abs(float(f)), 0.0 if f.is_Integer else 2 * self.rules.unit(self.a.compute).u * abs(float(f)))
         if f not in reads(f) or self.degrees.get(name_of(f), {}) != {}:
             return None
         r = self._reach(name_of(f))
-        if name_of(f) in self.program.inputs and self.a.operand is not None and f in products_of(s):
-            unit = Unit.of(self.a.operand, ulps=self.a.ulps("operand"))
-            r = Reach(r.size, r.error + unit.u * r.size + unit.tiny)
-        return r
-
-    def _added(self, shares: list[Any], s: Statement) -> Share | None:
-        """Sums of weights, added."""
-        if len(shares) != len(s.expr.args) or not all(isinstance(x, Share) and x.tight for x in shares):
-            return None
-        u = self._unit(self.a.compute)
-        rel = (1 + max(x.rel for x in shares)) * (1 + u.u) ** (len(shares) - 1) - 1
-        fall = min((1 - (1 - max(x.fall for x in shares)) * (1 - u.u) ** (len(shares) - 1)) * UP, 1.0)
-        covers = frozenset().union(*(x.covers | ({x.base} if x.base else set()) for x in shares))
-        leaves = frozenset().union(*(x.leaves for x in shares))
-        tiny = sum(x.tiny for x in shares) * (1 + rel) + u.tiny
-        most = sum(x.most for x in shares)
-        return Share(None, shares[0].gauge, 1.0, rel * UP, tiny * UP, fall, True, True, covers, leaves, most)
+        return self.rules.operand(r, name_of(f) in self.program.inputs) if f in products_of(s) else r
 
     def _product(self, s: Statement) -> Share | Reach | None:
-        """A share times numbers or tensors of degree 0, or divided by a sum of weights."""
+        """A share times tensors of degree 0, or divided by a sum of weights."""
         top: Share | None = None
         below: Share | None = None
-        size, more, count = 1.0, 0.0, 0
+        size, more, count, signed = 1.0, 0.0, 0, False
         for f in sp.Mul.make_args(s.expr):
             base, power = f.as_base_exp()
             held = self.found.get(name_of(base)) if base in reads(base) else None
-            if isinstance(held, Share) and power == 1 and top is None:
-                top = held
+            whole = base in reads(base) and isinstance(held, Share) and subscripts_of(base) == self.program[name_of(base)].indices
+            if whole and power == 1 and top is None:
+                top = held  # type: ignore[assignment]
             elif isinstance(held, Share) and power == -1 and below is None:
                 below = held
-            elif (r := self._scalar(f)) is not None:
+            elif (r := self._factor(f, s)) is not None:
                 size, more, count = size * r.size, (1 + more) * (1 + r.error / r.size if r.size else 1.0) - 1, count + 1
+                signed = signed or f.is_nonnegative is not True
             else:
                 return self._alone(s)
         if top is None:
             return self._alone(s)
-        u = self._unit(self.a.compute)
+        u = self.rules.unit(self.a.compute)
         rel = (1 + top.rel) * (1 + more) * (1 + u.u) ** count - 1
         top = replace(top, factor=top.factor * size, rel=rel * UP, tiny=top.tiny * size * (1 + rel) + count * u.tiny)
-        top = replace(top, tight=top.tight and not count)
-        return self._stored(top if below is None else self._quotient(top, below), s)
-
-    def _quotient(self, top: Share, below: Share) -> Share | Reach | None:
-        if below.gauge != top.gauge or top.gauge is None or not below.tight or top.base not in below.covers:
-            return None
-        if below.leaves != leaves_of(self.program, top.gauge):
-            return None
-        u, shift = self._unit(self.a.compute), math.exp(min(self._lag(top.gauge), 700.0))
-        rise, fall = below.rel + below.tiny * shift, below.fall + below.tiny * shift
-        if not fall < 1:
-            return None
-        rel = top.rel / (1 - fall) + max(fall / (1 - fall), rise)
-        rel = (1 + rel) * (1 + u.u) ** 2 - 1
-        tiny = top.tiny * shift / (1 - fall) * (1 + 3 * u.u) + 2 * u.tiny
-        return Share(top.base, None, top.factor, rel * UP, tiny * UP, 1.0, False, top.summed)
+        top = replace(top, tight=top.tight and not count, signed=top.signed or signed)
+        return self._stored(top if below is None else self.rules.quotient(top, below), s)
 
     def _log(self, s: Statement) -> Reach | None:
         """``k (log l + m)``."""
@@ -294,52 +308,40 @@ class _Apriori:
             return None
         if mass.leaves != leaves_of(self.program, mass.gauge):
             return None
-        return log_of(mass, abs(float(k)), self._lag(mass.gauge), over(self.boxes[mass.gauge]).size + self.a.stale, self.a)
+        self.logs[s.name] = (k, mass.gauge)
+        return log_of(mass, abs(float(k)), self._lag(mass.gauge), self._top(mass.gauge), self.a)
 
-    def _scalar(self, e: sp.Expr) -> Reach | None:
-        """A factor of degree 0 that reads no share: its box, by a statement of its own."""
+    def _factor(self, e: sp.Expr, s: Statement) -> Reach | None:
+        """A factor of degree 0 that reads no share, by a statement of its own."""
         if any(isinstance(self.found.get(name_of(x)), Share) or self.degrees.get(name_of(x), {}) != {} for x in reads(e)):
             return None
         if e.is_number:
-            return Reach(abs(float(e)), 0.0 if e.is_Integer else 2 * self._unit(self.a.compute).u * abs(float(e)))
-        if reads(e) and not all(x.is_Symbol for x in reads(e)):
-            return self._reach(name_of(e)) if e in reads(e) else None
-        return over(self._evaluated(Statement(tensor("alone"), e)))
+            return Reach(abs(float(e)), 0.0 if e.is_Integer else 2 * self.rules.unit(self.a.compute).u * abs(float(e)))
+        return self._reach(name_of(e)) if e in reads(e) else over(self._evaluated(self._part(s, e)))
+
+    def _part(self, s: Statement, e: sp.Expr) -> Statement:
+        """A part of a statement as a statement."""
+        return Statement(tensor("alone", *s.indices), e, where=s.where)
 
     def _alone(self, s: Statement) -> Reach | None:
         """A statement of tensors of degree 0, from their magnitudes and errors."""
-        if self.degrees[s.name] != {} or s.over:
+        if self.degrees[s.name] != {} or s.scan is not None:
             return None
         return over(self._evaluated(s, output=s.name in self.program.outputs))
 
     def _evaluated(self, s: Statement, *, output: bool = False) -> Box:
         a = self.a if output else replace(self.a, output=self.a.store)
         program = self.program.with_statements([s], (s.name,))
-        names = [n for n in program.inputs if n in self.boxes]
-        boxes = {}
-        for n in names:
-            r = self._reach(n)
-            b = self.boxes[n]
-            shape = np.shape(b.value)
-            boxes[n] = (
-                b if n not in self.found else replace(around(shape, r.size, b.held or a.compute), bound=np.full(shape, r.error))
-            )
-        return rounding.Evaluation(program, {n: boxes[n].value for n in names}, a, sizes=self.given, boxes=boxes).boxes[s.name]
+        boxes = {n: self._box(n) for n in program.inputs if n in self.boxes}
+        values = {n: b.value for n, b in boxes.items()}
+        return rounding.Evaluation(program, values, a, sizes=self.given, boxes=boxes).boxes[s.name]
 
-    def _stored(self, x: Share | Reach | None, s: Statement) -> Share | Reach | None:
-        """The result rounded to the format that holds it."""
-        if not isinstance(x, Share):
-            return x
-        a = self.a
-        target = a.output if s.name in self.program.outputs or (x.gauge is None and x.summed and not s.over) else None
-        target = target or (a.aux if s.aux else a.store)
-        held = a.accumulate if s.over else a.compute
-        if not fits(held, target):
-            unit = Unit.of(target)
-            fall = min((1 - (1 - x.fall) * (1 - unit.u)) * UP, 1.0)
-            x = replace(x, rel=((1 + x.rel) * (1 + unit.u) - 1) * UP, fall=fall, tiny=(x.tiny * (1 + unit.u) + unit.tiny) * UP)
-            if not x.factor * (1 + x.rel) <= unit.top:
-                x = replace(x, rel=math.inf)
-        if s.name in self.summed:
-            x = self._cast(x)
-        return Reach(x.factor, x.rel * x.factor + x.tiny) if x.gauge is None and x.summed else x
+    def _box(self, name: str) -> Box:
+        """All that a tensor of degree 0 may be."""
+        b = self.boxes[name]
+        if name not in self.found:
+            return b
+        r, shape, x = self._reach(name), np.shape(b.value), self.found[name]
+        if isinstance(x, Share) and not x.signed:
+            return weights_up_to(shape, r.size, r.error, b.held or self.a.compute)
+        return replace(around(shape, r.size, b.held or self.a.compute), bound=np.full(shape, r.error))

@@ -133,8 +133,9 @@ def tolerances(
     magnitudes: Mapping[str, Any] | None = None,
     law: str = "normal",
     seed: int = 0,
+    gradient: bool = False,
 ) -> Tolerances:
-    """The tolerances of a definition's outputs.
+    """The tolerances of a definition's outputs, and of its gradients if asked for.
 
     Parameters
     ----------
@@ -148,6 +149,9 @@ def tolerances(
         The greatest absolute value of inputs by field name; those that are not named are taken from the law's input.
     law, seed
         A kind of input of the default pack, and its seed.
+    gradient
+        Whether the gradients of all real inputs are among the tensors: of a loss with a gradient in ``out`` and none in ``lse``,
+        from the inputs to the end, as a test that compares with the truth sees them.
 
     Returns
     -------
@@ -177,10 +181,12 @@ def tolerances(
     core = definition.core
     require_values(core)
     fields = fields_for(core, Shape(1, s.h, s.hkv, s.n, s.m, s.d, s.dv), formats.get(a.input).storage, seed, _kind(law))
-    fields = {k: _on_grid(x, a) for k, x in fields.items() if not k.startswith("grad_")}
+    if "grad_lse" in fields:
+        fields["grad_lse"] = np.zeros_like(fields["grad_lse"])
+    fields = {k: _on_grid(x, a) for k, x in fields.items() if gradient or not k.startswith("grad_")}
     bound = bind(core, fields)
-    reach = _magnitudes(magnitudes or {}, fields)
-    program = programs.followed(bound.program, a, gradient=False)
+    reach = _magnitudes(magnitudes or {}, {k: x for k, x in fields.items() if k != "grad_lse"})
+    program = programs.followed(bound.program, a, gradient=gradient)
     inputs = {n: bound.inputs[n] for n in program.inputs}
     own = bound.definition.parameters
     sizes = dict(bound.sizes)
@@ -216,7 +222,7 @@ def _magnitudes(given: Mapping[str, Any], fields: Mapping[str, Array]) -> dict[s
         if name not in real:
             raise InputValueError(f"no magnitude of {name!r}: the real inputs here are {', '.join(sorted(real))}")
         found[name] = magnitude(name, value)
-    for name in ("query", "key", "value"):
+    for name in ("query", "key", "value", "grad_out"):
         if name in real and name not in found:
             found[name] = float(np.max(np.abs(fields[name].astype(np.float64)), initial=0.0))
     return found
@@ -238,7 +244,7 @@ def magnitude(name: str, value: Any) -> float:
 
 
 class _Moved:
-    """The outputs with all scores times 1 + e, in float64: the queries are multiplied by it."""
+    """The outputs with all scores times 1 + e, in float64: the queries are multiplied by it, and by the chain rule so is dQ."""
 
     def __init__(self, program: Program, inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         self.program, self.inputs, self.sizes = program, inputs, sizes
@@ -249,7 +255,8 @@ class _Moved:
         if error not in self._kept:
             inputs = {n: np.asarray(x, np.float64) * (1 + error) if n == "Q" else x for n, x in self.inputs.items()}
             with np.errstate(all="ignore"):
-                self._kept[error] = values.evaluate(self.program, inputs, sizes=self.sizes, dtype="float64")
+                found = values.evaluate(self.program, inputs, sizes=self.sizes, dtype="float64")
+            self._kept[error] = {n: x * (1 + error) if n == "dQ" else x for n, x in found.items()}
         return self._kept[error]
 
     def missed(self, name: str, tolerance: Array) -> float | None:

@@ -11,7 +11,7 @@ import sympy as sp
 
 from symattn import formats
 from symattn.arithmetic import Arithmetic
-from symattn.program import Program, Statement, name_of, reads
+from symattn.program import Program, Statement, name_of, reads, subscripts_of, tensor
 from symattn.readings.boxes import UP, Box, Unit, fits
 from symattn.readings.degrees import Degree
 from symattn.verify.replay.plan import chain_of
@@ -47,6 +47,10 @@ class Share:
         The exponentials whose sums it holds entirely, and the leaves of the maximum among them.
     most
         At least t.
+    keys
+        The indices over which the weights of one row sum.
+    signed
+        Whether t may be negative: the weights were multiplied by other tensors.
     """
 
     base: str | None
@@ -60,12 +64,20 @@ class Share:
     covers: frozenset[str] = frozenset()
     leaves: frozenset[sp.Basic] = frozenset()
     most: float = 1.0
+    keys: frozenset[sp.Symbol] = frozenset()
+    signed: bool = False
 
 
 def around(shape: tuple[int, ...], magnitude: float, held: str) -> Box:
     """All numbers of a format up to a magnitude."""
     zero = np.zeros(shape)
     return Box(zero, zero, zero, np.full(shape, float(magnitude)), held=formats.get(held).name)
+
+
+def weights_up_to(shape: tuple[int, ...], magnitude: float, error: float, held: str) -> Box:
+    """All numbers from 0 to a magnitude, and what a kernel has in their place; it has none below 0."""
+    half, zero = np.full(shape, magnitude / 2), np.zeros(shape)
+    return Box(half, np.full(shape, error), zero, half * UP, nonneg=True, held=formats.get(held).name)
 
 
 def over(b: Box) -> Reach:
@@ -96,6 +108,22 @@ def leaf_of(program: Program, s: Statement, exponent: tuple[sp.Expr, str]) -> sp
     if z == root.expr and set(root.conditions) <= set(s.conditions):
         return sp.Symbol(root.name)
     return next((x for t in chain[1:] for x in t.expr.args if x == z), None)
+
+
+def copies_of(program: Program) -> dict[str, str]:
+    """Of each tensor the first that is made in the same way: a backward that computes the scores again has its own names."""
+    first: dict[object, str] = {}
+    found: dict[str, str] = {}
+    for s in program:
+        said = (s.indices, s.over, s.reduce, renamed(s.expr, found), frozenset(renamed(c, found) for c in s.conditions), s.scan)
+        found[s.name] = first.setdefault(said, s.name)
+    return found
+
+
+def renamed(e: sp.Basic, names: Mapping[str, str]) -> sp.Basic:
+    """An expression that reads other tensors."""
+    table = {x: tensor(names[name_of(x)], *subscripts_of(x)) for x in reads(e) if name_of(x) in names}
+    return e.xreplace({x: y for x, y in table.items() if x != y})
 
 
 def leaves_of(program: Program, gauge: str | None) -> frozenset[sp.Basic]:
