@@ -21,6 +21,7 @@ from symattn.derivation.derived import Derived, derived
 from symattn.derivation.differentials.page import gradient_sections
 from symattn.derivation.document import Derivation, Formula, Line, Step
 from symattn.derivation.examples import MAX_DIGITS, Example, load
+from symattn.derivation.introduced import introduced
 from symattn.derivation.naming import naming, words_for
 from symattn.derivation.nodeprint import Style
 from symattn.derivation.notation import Notation, signed
@@ -191,6 +192,10 @@ class _Engine:
         letters = replace(style.letters, extents=extents(program, style.letters)) if self.page.shaped else style.letters
         sheet = _Sheet(program, numbers, hidden, letters, style)
         found = [self.step(k + 1, group, sheet) for k, group in enumerate(steps)]
+        found = introduced(found, numbers, hidden) if numbers is not None else found
+        if self.page.show == "side-by-side":
+            pairs = zip(found, steps, strict=True)
+            found = [replace(s, lines=tuple(replace(x, formula=sheet.formula(g, x)) for x in s.lines)) for s, g in pairs]
         found = [replace(s, uses=uses) for s, uses in zip(found, used(steps), strict=True)]
         outputs = (*self.forward.outputs, *program.outputs)
         made = tuple(self.notation.written(s) for s in (trimmed(s, self.page, outputs) for s in found) if self.page.holds(s))
@@ -323,8 +328,6 @@ class _Engine:
         if on.numbers is None or last.name not in on.numbers.program:
             return step
         lines, grids, remark = on.numbers.step(group)
-        if self.page.show == "side-by-side":
-            lines = tuple(replace(x, formula=on.formula(group, x)) for x in lines)
         return replace(step, lines=lines, grids=grids, remark=remark, numbers=how_exact(lines, grids))
 
     def known(self, s: Statement) -> str:
