@@ -12,6 +12,7 @@ from symattn.errors import UnknownNameError, nearest
 from symattn.theorems import (
     algorithms,
     gradients,
+    gradientsums,
     jacobian,
     latent,
     linear,
@@ -29,7 +30,7 @@ __all__ = ["FAMILIES", "THEOREMS", "get", "names"]
 FAMILIES: Mapping[str, tuple[Theorem, ...]] = {
     "Softmax": (*softmax.ROWS, *jacobian.ROWS, *sparse.ROWS),
     "Scores and temperature": scaling.ROWS,
-    "Gradients": gradients.ROWS,
+    "Gradients": (*gradients.ROWS, *gradientsums.ROWS),
     "Symmetry": symmetry.ROWS,
     "Positions": positions.ROWS,
     "Algorithms and formulas": merging.ROWS,

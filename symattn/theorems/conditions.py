@@ -40,6 +40,11 @@ def compared(program: Program, left: Statement, right: Statement, text: str, **m
     return Equal(both, left.name, right.name, text, **more)  # type: ignore[arg-type]
 
 
+def of_gradient(s: Subject, gradient: Program, left: Statement, right: Statement, text: str) -> Equal:
+    """The claim that two statements beside the gradient of a subject give the same."""
+    return compared(gradient, left, right, text, forward=s.plain, seeds=s.seeds)
+
+
 # ---------------------------------------------------------------- shifts of a row
 def shifted(subject: Subject) -> tuple[Beside, tuple[Statement, ...], Tensor]:
     """The program beside the copy whose scores have a constant of the row added; the steps of a proof; and the constant."""

@@ -15,13 +15,10 @@ from symattn.theorems.claim import Claim, Equal
 from symattn.theorems.conditions import SHIFT_INVARIANT, compared
 from symattn.theorems.deciding import proved_for_all_sizes
 from symattn.theorems.signs import AtLeastZero
-from symattn.theorems.subject import Subject
+from symattn.theorems.subject import ANY_MASK, Subject
 from symattn.theorems.theorem import Condition, Theorem
 
 __all__ = ["ROWS"]
-
-ANY_MASK = {"heads": 4, "kv_heads": 2, "attn_mask": "boolean"}
-"""Grouped heads and a given mask: what is proved of it holds for every mask and every number of heads."""
 
 
 # ---------------------------------------------------------------- what is differentiated

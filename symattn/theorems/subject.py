@@ -16,7 +16,11 @@ from symattn.errors import NotStatedError
 from symattn.indexed import Tensor, integer_symbols, name_of, subscripts_of, tensor
 from symattn.program import Program, Statement
 
-__all__ = ["Subject"]
+__all__ = ["ANY_MASK", "GROUPED", "Subject", "gradient_of"]
+
+GROUPED = {"heads": 4, "kv_heads": 2}
+ANY_MASK = {**GROUPED, "attn_mask": "boolean"}
+"""Grouped heads and a given mask: what is proved of it holds for every mask and every number of heads."""
 
 
 class Subject:
@@ -162,3 +166,13 @@ class Subject:
     def tensor(self, name: str, *at: sp.Basic) -> Tensor:
         """A new input of a claim; its name is free."""
         return tensor(self.fresh(name), *at)
+
+
+def gradient_of(x: Tensor) -> Tensor:
+    """The gradient with respect to a tensor, at the same place.
+
+    >>> from symattn.indexed import index
+    >>> gradient_of(tensor("S", index("i"), index("j")))
+    dS[i, j]
+    """
+    return tensor("d" + name_of(x), *subscripts_of(x))
