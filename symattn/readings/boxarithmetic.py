@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -28,15 +27,13 @@ def add(boxes: Sequence[Box], unit: Unit) -> Box:
     k = len(boxes) - 1
     nonneg = all(b.nonneg for b in boxes)
     least = (lambda: _total(boxes, "low") * (1 - unit.u) ** (k - 1)) if nonneg else None
-    if k == 1:
-        rounding = U * np.abs(value)
-        more: Any = 0.0
-    else:
-        rounding = k * U * reduce(np.add, [np.abs(b.value) for b in boxes])
+    rounding = np.abs(value) if k == 1 else reduce(np.add, [np.abs(b.value) for b in boxes])
+    finite = bool(np.isfinite(np.max(rounding, initial=0.0)))
+    rounding = np.multiply(rounding, k * U) if finite else np.where(np.isfinite(value), k * U * rounding, 0.0)
+    if k > 1:
         more = (k - 1) * (1 + 2 * k * unit.u) * unit.u * _total(boxes, "size")
-    if not np.isfinite(np.max(np.abs(rounding), initial=0.0)):
-        rounding, more = (np.where(np.isfinite(value), x, 0.0) for x in (rounding, more))
-    return finish(value, own + rounding, bound + more, least, unit.u, unit.tiny, nonneg, **marks_of(*boxes))
+        bound = bound + (more if finite else np.where(np.isfinite(value), more, 0.0))
+    return finish(value, own + rounding, bound, least, unit.u, unit.tiny, nonneg, **marks_of(*boxes))
 
 
 def _total(boxes: Sequence[Box], name: str) -> Array:
@@ -50,11 +47,9 @@ def multiply(a: Box, b: Box, unit: Unit) -> Box:
     a, b = settled(a, unit), settled(b, unit)
     value = a.value * b.value
     free = power_of_two(a) or power_of_two(b)
-    size = np.abs(value)
-    own = a.own * np.abs(b.value) + a.true_size * b.own
-    bound = a.bound * b.size + a.true_size * b.bound
+    size, own, bound = np.abs(value), _moved(a, b, "own"), _moved(a, b, "bound")
     if np.min(size, initial=1.0) >= OWN_NORMAL and all(np.isfinite(np.max(x, initial=0.0)) for x in (size, own, bound)):
-        own = own if free else own + U * size
+        own = own if free else own + np.multiply(size, U)
     else:
         own = own + np.where((a.true_size > 0) & (b.true_size > 0), (0.0 if free else U) * size + OWN_TINY, 0.0)
         infinite = np.isinf(value) & (np.isinf(a.value) | np.isinf(b.value)) & np.isfinite(a.bound) & np.isfinite(b.bound)
@@ -65,6 +60,17 @@ def multiply(a: Box, b: Box, unit: Unit) -> Box:
     negative_one = free and (abs(_scalar(a)) == 1 or abs(_scalar(b)) == 1)
     u, tiny = (0.0 if free else unit.u), (0.0 if negative_one else unit.tiny)
     return finish(value, own, bound, lambda: a.low * b.low, u, tiny, nonneg, **marks_of(a, b))
+
+
+def _moved(a: Box, b: Box, radius: str) -> Array:
+    """``ra |b| + |a| rb``, with the size of b that is meant; a factor that everyone has exactly adds nothing."""
+    ra, rb = getattr(a, radius), getattr(b, radius)
+    if a.exact or b.exact:
+        one, other = (a.value, rb) if a.exact else (b.value, ra)
+        found = np.abs(one) * other
+        return found if np.isfinite(np.max(found, initial=0.0)) else ra * b.size + a.true_size * rb
+    first = ra * (np.abs(b.value) if radius == "own" else b.size)
+    return np.asarray(first + a.true_size * rb)
 
 
 def _scalar(b: Box) -> float:

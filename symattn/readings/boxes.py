@@ -86,8 +86,9 @@ class Box:
         """At least ``|k|``."""
         if self.exact:
             return self.true_size
-        size = self.own + self.bound
-        return np.multiply(np.add(size, np.abs(self.value)), UP)
+        size = reached(self.value, self.own, self.bound)
+        size *= UP
+        return size
 
     @cached_property
     def exact(self) -> bool:
@@ -186,7 +187,22 @@ def some(radius: Array) -> bool:
     >>> some(np.zeros(3)), some(np.array([0.0, np.nan]))
     (False, True)
     """
+    if np.ndim(radius) and np.size(radius) and radius[(0,) * np.ndim(radius)] != 0:
+        return True
     return bool(np.max(radius, initial=0.0) != 0)
+
+
+def reached(value: Array, *radii: Array | float) -> Array:
+    """``|value| + radii``, in a new array.
+
+    >>> reached(np.array([-1.0, 2.0]), np.array(0.5), 1.0)
+    array([2.5, 3.5])
+    """
+    out = np.empty(np.broadcast_shapes(np.shape(value), *map(np.shape, radii)))
+    np.abs(value, out=out)
+    for r in radii:
+        out += r
+    return out
 
 
 def fits(narrow: str, wide: str) -> bool:
@@ -223,12 +239,12 @@ def finish(
     **marks: Any,
 ) -> Box:
     """A box after one rounding of the kernel of relative size ``u`` and absolute size ``tiny``; zeros stay zeros."""
-    own, bound, size = _radius(own), _radius(bound), np.abs(value)
+    own, bound = _radius(own), _radius(bound)
     if not (_is_zero(u) and _is_zero(tiny)):
-        bound = _rounded(bound, size, np.asarray(own + bound), u, tiny)
+        bound = _rounded(bound, value, own, u, tiny)
 
     def lowest() -> Array:
-        rest = np.maximum(size - (own + bound), 0.0)
+        rest = np.maximum(np.abs(value) - (own + bound), 0.0)
         if low is not None:
             least = _found(low) * (1 - u) - tiny
             rest = np.fmax(rest, least if nonneg else np.where(least > 0, least, 0.0))
@@ -245,17 +261,21 @@ def _radius(r: Array) -> Array:
     return np.where(np.isnan(r), np.inf, r) if np.isnan(np.max(r, initial=0.0)) else r
 
 
-def _rounded(bound: Array, size: Array, reach: Array, u: float | Array, tiny: float | Array) -> Array:
-    """The bound after one rounding, which adds nothing to a zero and nothing to an infinite value; ``reach`` is lost."""
-    reach = np.asarray(size + reach)
-    error = np.asarray(u * reach)
-    if np.min(reach, initial=np.inf) > 0:
-        error = error + tiny
-    elif not _is_zero(tiny):
-        error = error + tiny * (reach > 0)
-    if not np.isfinite(np.max(size, initial=0.0)):
-        error = np.where(np.isfinite(size), error, 0.0)
-    return np.asarray((error + bound) * UP)
+def _rounded(bound: Array, value: Array, own: Array, u: float | Array, tiny: float | Array) -> Array:
+    """The bound after one rounding, which adds nothing to a zero and nothing to an infinite value."""
+    error = reached(value, own, bound, *(np.zeros(np.shape(x)) for x in (u, tiny) if np.ndim(x)))
+    there = True if _is_zero(tiny) or np.min(error, initial=np.inf) > 0 else error > 0
+    finite = bool(np.isfinite(np.max(error, initial=0.0)))
+    error *= u
+    if there is True:
+        error += tiny
+    else:
+        error += tiny * there
+    if not finite:
+        error = np.where(np.isfinite(value), error, 0.0)
+    error += bound
+    error *= UP
+    return error
 
 
 def stored(b: Box, unit: Unit) -> Box:
@@ -269,11 +289,19 @@ def stored(b: Box, unit: Unit) -> Box:
         b = finish(b.value, b.own / UP, b.bound / UP, lambda: before.low, u, tiny, b.nonneg, **marks_of(b))
     elif not fits(b.held, unit.name):
         b = finish(b.value, b.own / UP, b.bound / UP, lambda: before.low, unit.u, unit.tiny, b.nonneg, **marks_of(b))
-    if not np.max(b.size, initial=0.0) <= unit.top:
+    if not _most(b) <= unit.top:
         over = (b.size > unit.top) & np.isfinite(b.value)
         if np.any(over):
             b = replace(b, bound=np.where(over, np.inf, b.bound), low=np.where(over, 0.0, b.low))
     return b.marked(held=unit.name)
+
+
+def _most(b: Box) -> float:
+    """At least ``|k|`` of every element, or no number: by the largest of each array, where no array of sizes was needed yet."""
+    if "size" in b.__dict__ or b.value.size == 0:
+        return float(np.max(b.size, initial=0.0))
+    far = max(float(np.max(b.value)), -float(np.min(b.value)))
+    return (far + float(np.max(b.own)) + float(np.max(b.bound))) * UP
 
 
 def marks_of(*boxes: Box) -> dict[str, Any]:

@@ -24,13 +24,17 @@ def exponential(a: Box, unit: Unit, error: float, tiny: float, base: float = mat
     """``base^x``: ``|e^k - e^t| <= e^t (e^r - 1)``; the computed value stays above ``e^t e^-r``."""
     rate = abs(math.log(base)) * (1 + 2.0**-50)
     value = np.exp(a.value) if base == math.e else np.power(base, a.value)
-    finite, all_finite = np.isfinite(a.value), bool(np.isfinite(np.max(np.abs(a.value), initial=0.0)))
-    own = value * ((_expm1(rate * a.own, 700.0) + OWN_FUNCTION) * (1 + OWN_FUNCTION)) + OWN_TINY
-    grow = _expm1(rate * a.bound, np.inf)
+    ends = [float(f(a.value, initial=0.0)) for f in (np.min, np.max)]
+    own = _expm1(rate, a.own, 700.0)
+    own += OWN_FUNCTION
+    own = own * value if np.shape(own) != np.shape(value) else np.multiply(own, value, out=own)
+    own *= 1 + OWN_FUNCTION
+    own += OWN_TINY
+    grow = _expm1(rate, a.bound, np.inf)
     bound = (value + own) * grow
-    if not all_finite:
+    if not (np.all(np.isfinite(ends)) and math.log(base) * ends[base >= 1] <= 700.0):
+        finite = np.isfinite(a.value)
         own, bound = np.where(finite, own, 0.0), np.where(finite, bound, 0.0)
-    if not all_finite or np.isinf(np.max(value, initial=0.0)):
         bound = np.where(np.isinf(value) & finite, np.inf, bound)
     before = own
 
@@ -44,12 +48,17 @@ SMALL = 2.0**-8
 """Up to here a few terms of the series of an exponential bound it."""
 
 
-def _expm1(x: Array, beyond: float) -> Array:
-    """At least ``e^x - 1`` for x >= 0; from 700 on, ``beyond`` stands for the value at infinity."""
-    if np.max(x, initial=0.0) <= SMALL:
-        return np.asarray(x * (1 + x * (0.5 + x)))
+def _expm1(rate: float, r: Array, beyond: float) -> Array:
+    """At least ``e^x - 1`` for ``x = rate r >= 0``, in a new array; from 700 on, ``beyond`` stands for the value at infinity.
+
+    Up to :data:`SMALL` it is ``x (1 + X (1/2 + X))`` with the largest x for X: more than the series by 0.2 % at most.
+    """
+    most = rate * float(np.max(r, initial=0.0))
+    if most <= SMALL:
+        return np.asarray(r * (rate * (1 + most * (0.5 + most)) * (1 + 2.0**-50)))
+    x = rate * r
     grown = np.expm1(np.minimum(x, 700.0))
-    return grown if np.isfinite(beyond) else np.where(x > 700.0, np.inf, grown)
+    return np.asarray(grown if np.isfinite(beyond) else np.where(x > 700.0, np.inf, grown))
 
 
 def _falling(x: Array) -> Array:

@@ -177,7 +177,9 @@ class Terms:
         shifts = [self._read(x) for x in reads(exponent) if self.known.boxes[name_of(x)].gauge]
         if not shifts:
             return a
-        more = self.unit.u * reduce(np.add, [np.where(np.isfinite(s.value), s.size, 0.0) for s in shifts], 2 * a.size)
+        more = np.multiply(a.size, 2 * self.unit.u)
+        for s in shifts:
+            more = more + self.unit.u * np.where(np.isfinite(s.value), s.size, 0.0)
         return self._more(a, more)
 
     def _merged(self, exponent: sp.Expr, a: Box) -> Box:
@@ -193,8 +195,9 @@ class Terms:
     @staticmethod
     def _more(b: Box, error: Array | float) -> Box:
         """The box with a further error where it is a number."""
-        more = (b.bound + error) * bx.UP
-        if not np.isfinite(np.max(np.abs(b.value), initial=0.0)):
+        more = np.asarray(b.bound + error)
+        more *= bx.UP
+        if not all(np.isfinite(f(b.value, initial=0.0)) for f in (np.min, np.max)):
             more = np.where(np.isfinite(b.value), more, b.bound)
         return b.changed(bound=more, low=lambda: np.zeros_like(more))
 
