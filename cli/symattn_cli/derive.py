@@ -54,7 +54,7 @@ def command(
         bool, typer.Option("--fragment", help="A part to include in a document of one's own: LaTeX or HTML without its frame.")
     ] = False,
     prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="What labels of a LaTeX fragment begin with.")
+        str | None, typer.Option("--prefix", metavar="TEXT", help="What the labels of a fragment begin with.")
     ] = None,
     digits: Annotated[int | None, typer.Option("--digits", metavar="N", help="Decimals, correctly rounded; default 4.")] = None,
     detail: Annotated[
@@ -92,7 +92,7 @@ def command(
     size: Annotated[
         list[str] | None, typer.Option("--size", metavar="NAME=N", help="A size of what is drawn: dmodel, d, dv, dff, n, m ...")
     ] = None,
-    dmodel: Annotated[int | None, typer.Option("--dmodel", metavar="N", help="The same as --size dmodel=N.")] = None,
+    dmodel: Annotated[int | None, typer.Option("--dmodel", metavar="N", min=1, help="The same as --size dmodel=N.")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of --format json.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List variants, shipped examples and kernels.")] = False,
 ) -> None:
@@ -147,7 +147,7 @@ def _derivation(
     from symattn.derivation import derive, load
     from symattn.derivation.binding import redefined, refuse_fields
     from symattn.derivation.drawn import example_of
-    from symattn.errors import SymattnError
+    from symattn.errors import DefinitionError, FileFormatError, InputValueError, SymattnError
 
     row = variants.get(variant) if variant is not None else None
     numbers: Example | None = load(example) if example is not None else None
@@ -166,7 +166,12 @@ def _derivation(
     title, about = (row.name, row.idea) if row is not None and numbers is None else ("", "")
     if row is not None and title and definition.replace(lse=row.definition.lse) != row.definition:
         title, about = f"{row.name}, changed", ""
-    return derive(definition, numbers, form=form, digits=digits, title=title, about=about, **asked)
+    try:
+        return derive(definition, numbers, form=form, digits=digits, title=title, about=about, **asked)
+    except (InputValueError, FileFormatError) as why:
+        if drawing is not None and numbers is not None and str(why).startswith(f"{numbers.name}: "):
+            raise DefinitionError(str(why)) from why  # no file is wrong where all numbers are drawn
+        raise
 
 
 def _kernel(
@@ -195,6 +200,8 @@ def _drawing(
         name, _, value = text.partition("=")
         if not value.strip().isdecimal():
             raise typer.BadParameter(f"a size is NAME=N, such as dmodel=4, got {text!r}", param_hint="--size")
+        if int(value) < 1:
+            raise typer.BadParameter(f"a size is an integer from 1 on, got {text!r}", param_hint="--size")
         sizes[name.strip()] = int(value)
     for name, sentence in words.items():
         if sentence is not None and not sentence.split():

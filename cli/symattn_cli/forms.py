@@ -57,17 +57,29 @@ class FormFlags:
             raise typer.BadParameter(f"{self.output}: a PDF is asked for by --pdf", param_hint="--output")
         if self.fragment and self.format not in FRAGMENTS:
             raise typer.BadParameter(f"is for --format {' and '.join(FRAGMENTS)}, got {self.format}", param_hint="--fragment")
-        if self.prefix is not None and not (self.fragment and self.format == "latex"):
-            raise typer.BadParameter("labels have a prefix in a LaTeX fragment: --format latex --fragment", param_hint="--prefix")
+        if self.prefix is not None:
+            self._refuse_prefix(self.prefix)
         if self.page != "a4" and not (self.pdf or self.format == "latex"):
             raise typer.BadParameter("is for LaTeX: --format latex, or --pdf", param_hint="--page")
+
+    def _refuse_prefix(self, prefix: str) -> None:
+        if not self.fragment:
+            said = "labels have a prefix in a fragment: --fragment with --format latex or html"
+            raise typer.BadParameter(said, param_hint="--prefix")
+        from symattn.derivation.fragment import checked
+        from symattn.errors import InputValueError
+
+        try:
+            checked(prefix)
+        except InputValueError as why:
+            raise typer.BadParameter(str(why), param_hint="--prefix") from why
 
     def document(self, d: Derivation) -> str | bytes:
         """The document: text, or the bytes of a PDF."""
         if self.pdf:
             return d.to_pdf(self.page)
         if self.fragment:
-            return d.to_latex_fragment(self.page, self.prefix) if self.format == "latex" else d.to_html_fragment()
+            return d.to_latex_fragment(self.page, self.prefix) if self.format == "latex" else d.to_html_fragment(self.prefix)
         if self.format == "latex":
             return d.to_latex(self.page)
         text: str = getattr(d, f"to_{self.format}")()

@@ -302,11 +302,14 @@ class Derivation:
 
         return document(self)
 
-    def to_html_fragment(self) -> str:
-        """The same without the frame of a page: a style sheet and an article, to stand in a page of one's own."""
+    def to_html_fragment(self, prefix: str | None = None) -> str:
+        """The same without the frame of a page: a style sheet and an article, to stand in a page of one's own.
+
+        The names of places in it begin with ``prefix``, or with one that title and content make.
+        """
         from symattn.derivation.html import fragment
 
-        return fragment(self)
+        return fragment(self, prefix)
 
     def to_text(self) -> str:
         """Unicode text of at most 80 columns."""

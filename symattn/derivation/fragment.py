@@ -40,13 +40,27 @@ def fragment(d: Derivation, page: str = "a4", prefix: str | None = None) -> str:
     width = paper(page).characters
     labelled = frozenset(s.number for s in d.steps if s.formulas)
     text = "\n".join([BEGIN, *body(d, width, labelled), END])
-    own = prefix if prefix is not None else prefix_of(d.title, text)
-    if not re.fullmatch(r"[A-Za-z0-9.:-]+", own):
-        raise InputValueError(f"a prefix of labels is made of letters, digits, '-', '.' and ':', got {own!r}")
+    own = checked(prefix) if prefix is not None else prefix_of(d.title, text)
     text = re.sub(r"\\(sub)?section\*", lambda m: rf"\sub{m[1] or ''}section*", text)
     text = _LABELS.sub(lambda m: rf"\{m[1]}{{{own}:", text)
     title = visible(d.title).encode("ascii", "replace").decode()
     return NEEDS.format(title=title, width=width * WIDTH_OF_CHARACTER, prefix=f"{own}:") + text + "\n"
+
+
+def checked(prefix: str) -> str:
+    """A prefix that somebody chose, for labels of LaTeX and for names of places in a page of HTML.
+
+    Raises
+    ------
+    InputValueError
+        When it has other signs than letters, digits, ``-``, ``.`` and ``:``.
+
+    >>> checked("cat")
+    'cat'
+    """
+    if not re.fullmatch(r"[A-Za-z0-9.:-]+", prefix):
+        raise InputValueError(f"a prefix of labels is made of letters, digits, '-', '.' and ':', got {prefix!r}")
+    return prefix
 
 
 def prefix_of(title: str, text: str) -> str:

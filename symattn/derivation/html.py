@@ -15,6 +15,7 @@ from importlib import resources
 
 from symattn.derivation.document import Cell, Derivation, Grid, Step, conventions
 from symattn.derivation.escaping import arrow, html_text, shortened
+from symattn.derivation.fragment import checked, prefix_of
 from symattn.derivation.htmlblocks import Blocks
 from symattn.derivation.htmlmaps import DATA, LEVELS, data, script, weight_map
 from symattn.derivation.latex import grid_name
@@ -65,20 +66,30 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def fragment(d: Derivation) -> str:
-    """What a notebook shows: the same without the page around it and without a script."""
-    return f"<style>{css()}</style>{_body(d, live=False)}"
+def fragment(d: Derivation, prefix: str | None = None) -> str:
+    """What a notebook shows: the same without the page around it and without a script.
+
+    ``prefix`` is put before the name of every place in it. Where none is given it is made of the title and of what is said, so
+    that two fragments stand in one page and links lead to the steps of their own.
+
+    Raises
+    ------
+    InputValueError
+        As :func:`symattn.derivation.fragment.checked`.
+    """
+    own = checked(prefix) if prefix is not None else prefix_of(d.title, _body(d, live=False))
+    return f"<style>{css()}</style>{_body(d, live=False, prefix=f'{own}-')}"
 
 
-def _body(d: Derivation, live: bool) -> str:
-    blocks = Blocks(s.number for s in d.steps)
+def _body(d: Derivation, live: bool, prefix: str = "") -> str:
+    blocks = Blocks((s.number for s in d.steps), prefix)
     out = ['<article class="symattn">', f"<h1>{html_text(d.title)}</h1>"]
     out += [f"<p>{html_text(d.about)}</p>"] if d.about else []
     out += _words(d)
     out += [f'<p class="say">Definition: <code>{html_text(d.definition)}</code></p>'] if d.definition else []
     if d.inputs:
         out += ["<h2>Given</h2>", *(_grid(g, d) for g in d.inputs)]
-    parts = {k: blocks.section(part, f"part-{k}") for k, part in enumerate(d.sections, 1)}
+    parts = {k: blocks.section(part, f"{prefix}part-{k}") for k, part in enumerate(d.sections, 1)}
     for s in d.steps:
         out += [line for k, part in enumerate(d.sections, 1) if part.before == s.number for line in parts[k]]
         out += _step(s, d, blocks, live)
@@ -107,7 +118,7 @@ def _words(d: Derivation) -> list[str]:
 
 
 def _step(s: Step, d: Derivation, blocks: Blocks, live: bool) -> list[str]:
-    anchor, name = f"step-{s.number}", html_text(s.name)
+    anchor, name = blocks.anchor(s.number), html_text(s.name)
     brief = d.detail == "brief"
     out = [
         f'<section id="{anchor}">',

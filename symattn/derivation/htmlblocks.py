@@ -21,10 +21,14 @@ _NUMBER = re.compile(r"(?<![\w)\]])\((\d+)\)")
 
 
 class Blocks:
-    """The writer of the blocks of one page: it knows which steps the page has, and counts the pictures."""
+    """The writer of the blocks of one page: it knows which steps the page has, and counts the pictures.
 
-    def __init__(self, steps: Iterable[int] = ()) -> None:
+    ``prefix`` is put before the name of every place.
+    """
+
+    def __init__(self, steps: Iterable[int] = (), prefix: str = "") -> None:
         self.steps = frozenset(steps)
+        self.prefix = prefix
         self.pictures = 0
 
     def words(self, text: str) -> str:
@@ -46,7 +50,11 @@ class Blocks:
     def link(self, number: int, said: str = "") -> str:
         """A link to a step, or its number where the page does not have it."""
         said = said or str(number)
-        return f'<a href="#step-{number}">{said}</a>' if number in self.steps else said
+        return f'<a href="#{self.anchor(number)}">{said}</a>' if number in self.steps else said
+
+    def anchor(self, number: int) -> str:
+        """The name of the place of a step."""
+        return f"{self.prefix}step-{number}"
 
     def reference(self, number: int) -> str:
         """A reference to a step as its number in brackets."""
@@ -107,7 +115,7 @@ class Blocks:
     def picture(self, b: Picture) -> list[str]:
         """A picture with what it shows in words."""
         self.pictures += 1
-        svg = inline_svg(b.svg, b.says, f"p{self.pictures}-")
+        svg = inline_svg(b.svg, b.says, f"{self.prefix}p{self.pictures}-")
         return [f'<figure class="pic"><div class="scroll">{svg}</div><figcaption>{self.words(b.says)}</figcaption></figure>']
 
     def box(self, b: Box) -> list[str]:

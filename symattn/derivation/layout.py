@@ -183,7 +183,7 @@ def _piece(latex: str) -> Piece:
 def _depths(latex: str) -> list[int]:
     """The depth of brackets before each character."""
     depth, out, at = 0, [], 0
-    for m in re.finditer(r"\\left.|\\right.|\\[A-Za-z]+|\\.|[{}()\[\]]|.", latex, re.DOTALL):
+    for m in re.finditer(r"\\(?:left|right)(?![A-Za-z])(?:\\[A-Za-z]+|\\.|.)|\\[A-Za-z]+|\\.|[{}()\[\]]|.", latex, re.DOTALL):
         out += [depth] * (m.end() - m.start())
         sign = m[0]
         depth += (sign in "{([" or sign.startswith("\\left")) - (sign in "})]" or sign.startswith("\\right"))

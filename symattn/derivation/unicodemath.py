@@ -64,7 +64,7 @@ def unicode_math(latex: str, labels: bool = False) -> str:
     reader = _Reader([m.groups() for m in _TOKEN.finditer(latex)], labels)
     out = reader.until(None)
     out = re.sub(r"(?<! ) {2}(?! )", " ", re.sub(r" {3,}", "   ", out))
-    out = re.sub(r"(?<=[(\[]) +| +(?=[)\]])", "", out).strip()
+    out = re.sub(r"(?<=[(\[⟨]) +| +(?=[)\]⟩])", "", out).strip()
     return NAME_IN_BRACKETS.sub(r"\1[", out)
 
 

@@ -98,6 +98,17 @@ def test_a_title_cannot_leave_its_comment() -> None:
     assert tex.splitlines()[0].startswith("% a[U+000A]") and not re.search(r"(?m)^[^%\n]*\\input", tex)
 
 
+def test_two_html_fragments_stand_in_one_page() -> None:
+    one, two = (derive(example="two-words", gradient=g) for g in (False, True))
+    page = "".join(d.to_html_fragment(prefix) for d, prefix in ((one, None), (two, None), (one, "mine")))
+    places = re.findall(r'\bid="([^"]+)"', page)
+    assert len(places) == len(set(places)) and "mine-step-7" in places and len(places) > 3 * 8
+    assert {*re.findall(r'href="#([^"]+)"', page)} <= {*places}
+    assert 'id="step-1"' in one.to_html(), "a page of its own has short names"
+    with pytest.raises(InputValueError, match="a prefix of labels is made of"):
+        one.to_html_fragment('a"b')
+
+
 def test_an_html_fragment_has_no_page_around_it() -> None:
     html = small().to_html_fragment()
     assert "<html" not in html and "<body" not in html and "<article" in html and "<style>" in html

@@ -24,6 +24,8 @@ from symattn.sums import SumOver
 
 __all__ = ["gradient_sections"]
 
+LONGEST_PAIR = 120
+"""Characters of LaTeX between brackets that grow: no line breaks between them."""
 MOVES = r"\langle dT, \dot{T} \rangle = \sum_F dT_F \sum_R \frac{\partial f}{\partial X_I} \dot{X}_I"
 SHARE = r"dX_u = \sum_{F,R : I(F,R) = u} dT_F \frac{\partial f}{\partial X_I}"
 RULE = (Formula(MOVES, MOVES), Formula(SHARE, SHARE))
@@ -71,6 +73,17 @@ def gradient_sections(
     if definition.algorithm is None:
         after += list(_kernel(d, form, letters))
     return (*before, *after)
+
+
+def _pair(a: str, b: str) -> str:
+    r"""A pairing; its brackets are as tall as a fraction in them, unless it is so long that a line has to break inside.
+
+    >>> print(_pair("dP", "A"), _pair("dS", r"\frac{R}{2}"))
+    \langle dP, A \rangle \left\langle dS, \frac{R}{2} \right\rangle
+    """
+    grows = r"\frac" in a + b and len(a + b) <= LONGEST_PAIR
+    left, right = (r"\left\langle", r"\right\rangle") if grows else (r"\langle", r"\rangle")
+    return f"{left} {a}, {b} {right}"
 
 
 def _both(write: object) -> Formula:
@@ -201,8 +214,8 @@ class _Page:
             return None
         at = {n: s.indices for n, s in p.shares}
         d_t, moving = self._matrix("d" + p.name, p.moving.indices), self._matrix(p.moving.name, p.moving.indices)
-        lines = " + ".join(rf"\langle {x}, {self._matrix(n, at[n])} \rangle" for n, x in shares)
-        middle = rf"\langle {d_t}, {right} \rangle"
+        lines = " + ".join(_pair(x or "", self._matrix(n, at[n])) for n, x in shares)
+        middle = _pair(d_t, right)
         spelled = lines if lines == middle else f"{middle} = {lines}"
         return rf"\langle {d_t}, {moving} \rangle = {spelled}{self._where(p.moving, style)}"
 
