@@ -46,7 +46,7 @@ class Nothing:
 
     def open(self, name: str, values: Values, at: Positions = None) -> Bools:
         """Where nothing is known."""
-        return np.asarray(np.isinf(values.magnitudes()[1]) & ~values.points(), dtype=bool)
+        return values.unknown()
 
 
 @dataclass(frozen=True)

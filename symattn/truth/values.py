@@ -62,6 +62,10 @@ class Values(ABC):
     def points(self) -> npt.NDArray[np.bool_]:
         """Where the radius is 0."""
 
+    def unknown(self) -> npt.NDArray[np.bool_]:
+        """Where nothing is known: the radius is infinite."""
+        return np.asarray(np.isinf(self.magnitudes()[1]) & ~self.points(), dtype=bool)
+
     def lost(self) -> npt.NDArray[np.bool_]:
         """Where ``exact`` gives less than is known: numbers too large or too small to be written out as fractions."""
         return np.zeros(self.shape, dtype=bool)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from symattn.truth.enclosure import Enclosure
 
 Array = npt.NDArray[Any]
+CHUNK = 1 << 12
+"""Numbers that are made float64 at a time: what is in between stays in the cache."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,13 @@ class Fixed:
         """The values as float64, off by a few units in the last place: for a first look at millions of them."""
         out = np.zeros(math.prod(self.sizes))
         for p in self.pieces:
-            total = np.zeros(p.digits.shape[1])
-            for k in range(p.digits.shape[0] - 1, -1, -1):
-                total += np.ldexp(p.digits[k].astype(np.float64), p.unit + 24 * (p.digits.shape[0] - 1 - k))
-            out[p.start : p.start + len(total)] = total
+            units = [p.unit + 24 * (len(p.digits) - 1 - k) for k in range(len(p.digits))]
+            plain = all(-900 < u < 900 for u in units)  # a product with the power of two is exact then, and faster
+            for b in range(0, p.digits.shape[1], CHUNK):
+                digits = p.digits[:, b : b + CHUNK].astype(np.float64)
+                total = out[p.start + b : p.start + b + digits.shape[1]]
+                for k in range(len(units) - 1, -1, -1):
+                    total += digits[k] * 2.0 ** units[k] if plain else np.ldexp(digits[k], units[k])
         for at, value in self.special.items():
             out[at] = value
         return np.asarray(self.laid(out))

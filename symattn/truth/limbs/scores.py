@@ -265,20 +265,36 @@ class Scores:
         return least
 
     def exponentials_into(self, words: Sequence[Integers], keep: Bools | None, out: Floats) -> None:
-        """``exp(-c x)/2`` of a block into ``out`` of shape (rows, limbs, keys); 0 where not kept."""
+        """``exp(-c x)/2`` of a block into ``out`` of shape (rows, limbs, keys); 0 where not kept.
+
+        A few rows at a time, and of these the range of keys that is kept in one of them.
+        """
         count, length = words[0].shape
         step = max(1, CHUNK // length)
         buffer = np.empty((self.limbs, min(CHUNK, count * length)))
         for r in range(0, count, step):
             s = min(count, r + step)
-            for a in range(0, length, CHUNK):
-                b = min(length, a + CHUNK)
+            first, last = (0, length) if keep is None else _range_of(keep[r:s])
+            out[r:s, :, :first] = 0.0
+            out[r:s, :, last:] = 0.0
+            for a in range(first, last, CHUNK):
+                b = min(last, a + CHUNK)
                 here = buffer[:, : (s - r) * (b - a)]
                 self.exponentials.evaluate([w[r:s, a:b].reshape(-1) for w in words], here)
                 target = out[r:s, :, a:b]
                 np.copyto(target.transpose(1, 0, 2), here.reshape(self.limbs, s - r, b - a))
                 if keep is not None and not keep[r:s, a:b].all():
                     np.multiply(target, keep[r:s, None, a:b], out=target)
+
+
+def _range_of(keep: Bools) -> tuple[int, int]:
+    """The range of keys outside which no row keeps one.
+
+    >>> _range_of(np.array([[False, True, False, False], [False, False, True, False]])), _range_of(np.zeros((2, 3), bool))
+    ((1, 3), (0, 0))
+    """
+    some = np.flatnonzero(keep.any(axis=0))
+    return (int(some[0]), int(some[-1]) + 1) if some.size else (0, 0)
 
 
 def _into(words: list[Integers | None], at: int, values: Floats) -> None:

@@ -20,6 +20,8 @@ Floats = npt.NDArray[np.float64]
 
 EXACT = 53
 """Bits of an integer that float64 holds exactly."""
+CHUNK = 1 << 14
+"""Numbers that are looked at at a time: what is in between stays in the cache."""
 NARROWEST, WIDEST = 16, 24
 """Widths of a slice: below, the extraction of digits would span three words; above, a product leaves no room for a sum."""
 
@@ -87,13 +89,24 @@ def extent(x: Floats) -> tuple[int, int]:
     >>> extent(np.array([0.75, -6.0]))
     (4, -2)
     """
+    flat = x.ravel()
+    found = [e for e in (_extent(flat[k : k + CHUNK]) for k in range(0, flat.size, CHUNK)) if e is not None]
+    return (max(top for top, _ in found), min(bottom for _, bottom in found)) if found else (1, 0)
+
+
+def _extent(x: Floats) -> tuple[int, int] | None:
     nonzero = x[x != 0.0]
     if nonzero.size == 0:
-        return 1, 0
-    mantissa, exponent = np.frexp(nonzero)
-    whole = np.ldexp(mantissa, EXACT).astype(np.int64)
-    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
-    return int(exponent.max()) + 1, int((exponent - EXACT + lowest).min())
+        return None
+    bits = nonzero.view(np.int64)
+    exponent = (bits >> 52) & 0x7FF
+    if not exponent.all():  # a subnormal number: its significand has leading zeros
+        significand, exponent = np.frexp(nonzero)
+        whole, exponent = np.ldexp(significand, EXACT).astype(np.int64), exponent.astype(np.int64) + 1022
+    else:
+        whole = (bits & ((1 << 52) - 1)) | (1 << 52)
+    lowest = ((whole & -whole).astype(np.float64).view(np.int64) >> 52) - 1023
+    return int(exponent.max()) - 1021, int((exponent + lowest).min()) - 1075
 
 
 def bits_of(x: Floats) -> int:

@@ -60,6 +60,10 @@ class Limbs(Values):
         """See :class:`Values`."""
         return np.asarray(self._special() | (self.fixed.radius == 0))
 
+    def unknown(self) -> npt.NDArray[np.bool_]:
+        """See :class:`Values`."""
+        return np.isinf(self._rads())
+
     def each(self, f: Each) -> Values:
         """See :class:`Values`."""
         return Limbs(self.fixed, f(self.places))

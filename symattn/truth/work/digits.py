@@ -23,6 +23,10 @@ __all__ = ["added", "laid_out", "side_by_side"]
 
 Words = npt.NDArray[np.int64]
 HALF = 1 << (BITS - 1)
+CHUNK = 1 << 11
+"""Numbers that are brought into order at a time."""
+SPARE = 2
+"""Digits that carries may add: one of 63 bits goes into two of 24."""
 
 
 def laid_out(v: Limbs) -> Limbs:
@@ -33,55 +37,64 @@ def laid_out(v: Limbs) -> Limbs:
     ([[1, 0], [0, 5]], [Fraction(5, 16), Fraction(3, 8), Fraction(1048576, 1)])
     """
     fixed, places = v.fixed, v.places.ravel()
-    if (
-        len(fixed.pieces) == 1
-        and fixed.pieces[0].digits.shape[1] == len(places)
-        and np.array_equal(places, np.arange(len(places)))
-    ):
-        digits = fixed.pieces[0].digits
-        words = digits if digits.dtype == np.int32 else normal(digits.astype(np.int64))
-        return _made(words, fixed.pieces[0].unit, v.shape, fixed, dict(fixed.special))
+    whole = len(places) == math.prod(fixed.sizes) and np.array_equal(places, np.arange(len(places)))
     unit = min((p.unit for p in fixed.pieces), default=0)
-    found = [(p, normal(to_unit(p.digits.astype(np.int64), p.unit, unit))) for p in fixed.pieces]
-    words = np.zeros((max((len(w) for _, w in found), default=1), math.prod(fixed.sizes)), dtype=np.int64)
-    for p, w in found:
-        words[len(words) - len(w) :, p.start : p.start + w.shape[1]] = w
+    if len(fixed.pieces) == 1 and fixed.pieces[0].digits.dtype == np.int32 and fixed.pieces[0].start == 0:
+        words = fixed.pieces[0].digits
+    else:
+        words = united(fixed.pieces, unit, math.prod(fixed.sizes))
+    if whole and words.shape[1] == len(places):
+        return _made(words, unit, v.shape, fixed, dict(fixed.special))
     special = {int(k): fixed.special[int(places[k])] for k in np.flatnonzero(np.isin(places, list(fixed.special)))}
     return _made(words[:, places], unit, v.shape, fixed, special)
 
 
 def _made(words: npt.NDArray[Any], unit: int, shape: tuple[int, ...], like: Fixed, special: dict[int, float]) -> Limbs:
     size = words.shape[1]
-    piece = Piece(0, words.astype(np.int32), unit)
+    piece = Piece(0, words.astype(np.int32, copy=False), unit)
     fixed = replace(like, pieces=(piece,), sizes=(size,), order=(0,), special=special)
     return Limbs(fixed, np.arange(size).reshape(shape))
 
 
-def to_unit(words: Words, unit: int, target: int) -> Words:
-    """Numbers over a smaller unit: digits not yet in order.
+def united(pieces: Sequence[Piece], unit: int, size: int) -> npt.NDArray[np.int32]:
+    """The sums, place by place, of pieces of a row of numbers, over a unit no larger than theirs; 0 where no piece is.
 
-    >>> to_unit(np.array([[1], [2]]), 0, -25).tolist()
-    [[2], [4], [0]]
+    Digits are in order, with as many more of them as that takes. A few thousand numbers at a time, so that what is in between
+    stays in the cache: memory that is asked for anew costs more than the additions.
+
+    >>> united([Piece(1, np.array([[1], [2]]), 0), Piece(0, np.array([[3, 4]]), -25)], -25, 2).tolist()
+    [[0, 2], [0, 4], [3, 4]]
     """
-    limbs, bits = divmod(unit - target, BITS)
-    return np.concatenate([words << bits, np.zeros((limbs, words.shape[1]), dtype=np.int64)])
+    shifts = [divmod(p.unit - unit, BITS) for p in pieces]
+    count = SPARE + max((len(p.digits) + limbs for p, (limbs, _) in zip(pieces, shifts, strict=True)), default=1)
+    out = np.empty((count, size), dtype=np.int32)
+    room = np.empty((count, min(size, CHUNK)), dtype=np.int64)
+    for first in range(0, size, CHUNK):
+        last = min(first + CHUNK, size)
+        words = room[:, : last - first]
+        words[...] = 0
+        for p, (limbs, bits) in zip(pieces, shifts, strict=True):
+            b, e = max(first, p.start), min(last, p.start + p.digits.shape[1])
+            if b < e:
+                part = p.digits[:, b - p.start : e - p.start].astype(np.int64)
+                part <<= bits
+                words[count - limbs - len(part) : count - limbs, b - first : e - first] += part
+        out[:, first:last] = normal(words)
+    needless = next((k for k in range(SPARE) if out[k].any()), SPARE)
+    return out[needless:]
 
 
 def normal(words: Words) -> Words:
-    """The same numbers with every digit in ``[-2^23, 2^23)``; there is one more of them where that takes it.
+    """The same numbers with every digit but the first in ``[-2^23, 2^23)``: what is beyond goes to the one before, in place.
 
-    >>> normal(np.array([[2**23]])).tolist(), normal(np.array([[0], [-(2**24) - 1]])).tolist()
-    ([[1], [-8388608]], [[-1], [-1]])
+    >>> normal(np.array([[0], [2**23]])).tolist(), normal(np.array([[0], [0], [-(2**24) - 1]])).tolist()
+    ([[1], [-8388608]], [[0], [-1], [-1]])
     """
-    words = words.copy()
-    k = len(words) - 1
-    while k > 0 or (words[0] >= HALF).any() or (words[0] < -HALF).any():
-        if k == 0:
-            words, k = np.concatenate([np.zeros_like(words[:1]), words]), 1
+    for k in range(len(words) - 1, 0, -1):
         carry = (words[k] + HALF) >> BITS
-        words[k] -= carry << BITS
         words[k - 1] += carry
-        k -= 1
+        carry <<= BITS
+        words[k] -= carry
     return words
 
 
@@ -94,19 +107,25 @@ def side_by_side(parts: Sequence[tuple[Limbs, tuple[int, ...]]], start: tuple[in
     """
     pieces = [laid_out(v) for v, _ in parts]
     unit = min(v.fixed.pieces[0].unit for v in pieces)
-    found = [normal(to_unit(v.fixed.pieces[0].digits.astype(np.int64), v.fixed.pieces[0].unit, unit)) for v in pieces]
-    words = np.zeros((max(map(len, found)), *shape), dtype=np.int64)
+    found = [_over(v.fixed.pieces[0], unit) for v in pieces]
+    words = np.zeros((max(map(len, found)), *shape), dtype=np.int32)
     special: dict[int, float] = {}
-    places = np.arange(math.prod(shape)).reshape(shape)
+    places = np.arange(math.prod(shape)).reshape(shape) if any(v.fixed.special for v in pieces) else None
     for v, w, (_, begin) in zip(pieces, found, parts, strict=True):
         at = tuple(slice(b - a, b - a + n) for a, b, n in zip(start, begin, v.shape, strict=True))
         box: Any = (slice(len(words) - len(w), None), *at)
         words[box] = w.reshape(len(w), *v.shape)
-        inside: Any = (*at, ...)
-        there = places[inside].ravel()
-        special |= {int(there[k]): x for k, x in v.fixed.special.items()}
+        if places is not None:
+            inside: Any = (*at, ...)
+            there = places[inside].ravel()
+            special |= {int(there[k]): x for k, x in v.fixed.special.items()}
     radius, scale = (max(getattr(v.fixed, what) for v in pieces) for what in ("radius", "scale"))
     return _made(words.reshape(len(words), -1), unit, shape, replace(pieces[0].fixed, radius=radius, scale=scale), special)
+
+
+def _over(p: Piece, unit: int) -> npt.NDArray[np.int32]:
+    """The digits of a piece that is laid out, over a unit no larger than its own."""
+    return np.asarray(p.digits, dtype=np.int32) if p.unit == unit else united([p], unit, p.digits.shape[1])
 
 
 def added(a: Limbs, b: Limbs) -> Limbs:
@@ -118,10 +137,7 @@ def added(a: Limbs, b: Limbs) -> Limbs:
     """
     pieces = [laid_out(v).fixed.pieces[0] for v in (a, b)]
     unit = min(p.unit for p in pieces)
-    x, y = (to_unit(p.digits.astype(np.int64), p.unit, unit) for p in pieces)
-    words = np.zeros((max(len(x), len(y)), x.shape[1]), dtype=np.int64)
-    for w in (x, y):
-        words[len(words) - len(w) :] += w
+    words = united(pieces, unit, math.prod(a.shape))
     radius: Fraction = a.fixed.radius + b.fixed.radius
     like = replace(a.fixed, radius=radius, scale=max(a.fixed.scale, b.fixed.scale))
-    return _made(normal(words), unit, a.shape, like, {})
+    return _made(words, unit, a.shape, like, {})

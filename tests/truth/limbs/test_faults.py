@@ -27,6 +27,17 @@ def drop_last_limb(whole, self, words, keep, out):
     out[:, -1] = 0.0
 
 
+def leave_what_was_there(whole, self, words, keep, out):
+    """The memory of a block holds what an earlier one left in it: every key that is not kept has to be set to 0."""
+    out[:] = np.nan
+    whole(self, words, keep, out)
+
+
+def one_key_less(whole, keep):
+    first, last = whole(keep)
+    return first, last - 1
+
+
 def lose_a_tile(whole, self, block, rows, first):
     if first == 0:
         whole(self, block, rows, first)
@@ -150,3 +161,17 @@ def test_what_an_output_cuts_off_is_in_its_radius():
     out = collected.Output(tensor("y", index("i")), Data(), 3)
     assert out.put(0, products.from_integers([1], 3), 0) == 0.0
     assert out.put(0, products.from_integers([1], 6), 0) == 2.0**-24
+
+
+@pytest.mark.parametrize("chunk", [1, 10, 1 << 13])
+def test_keys_that_no_row_keeps_are_zeros_whatever_was_there(chunk, monkeypatch):
+    monkeypatch.setattr(scores, "CHUNK", chunk)
+    wrapped(monkeypatch, scores.Scores, "exponentials_into", leave_what_was_there)
+    assert enclosing.check(PROGRAM, INPUTS, bits=130) > 0
+
+
+def test_a_key_that_is_left_out_is_seen(monkeypatch):
+    whole = scores._range_of
+    monkeypatch.setattr(scores, "_range_of", lambda keep: one_key_less(whole, keep))
+    with pytest.raises(AssertionError):
+        enclosing.check(PROGRAM, INPUTS, bits=130)

@@ -1,5 +1,8 @@
 """The numeric core of the limb engine against python-flint and big integers, which share no code with it."""
 
+import math
+from fractions import Fraction
+
 import flint
 import mpmath
 import numpy as np
@@ -161,3 +164,18 @@ def test_sums_over_keys_and_rows_are_exact_with_the_largest_digits(kept, monkeyp
         (found,) = words.integers()
         spare = -24 * limbs - 46 - words.unit  # the unit of the sums is finer than that of the products
         assert spare >= 0 and found == count * one << spare
+
+
+@pytest.mark.parametrize("smallest", [-1074, -1030, -200, -20, 900])
+def test_an_extent_is_that_of_the_integers_that_numbers_are(smallest, monkeypatch):
+    monkeypatch.setattr(slices, "CHUNK", 7)
+    rng = RNG(smallest + 2000)
+    whole = [int(v) for v in rng.integers(-(2**40), 2**40, 30)]
+    shifts = [int(v) for v in rng.integers(0, 60, 30)]
+    x = np.array([math.ldexp(v, smallest + k) for v, k in zip(whole, shifts, strict=True)])
+    x[3] = 0.0
+    exact = [abs(Fraction(v)) for v in x.tolist() if v]
+    top, bottom = slices.extent(x)
+    assert max(exact) <= Fraction(2) ** (top - 1) < 2 * max(exact) or max(exact) == Fraction(2) ** (top - 2)
+    assert all((v / Fraction(2) ** bottom).denominator == 1 for v in exact)
+    assert any((v / Fraction(2) ** (bottom + 1)).denominator == 2 for v in exact)

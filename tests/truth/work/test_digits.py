@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from symattn.truth.limbs import fixed
 from symattn.truth.limbs.fixed import Fixed, Piece
 from symattn.truth.limbs.values import Limbs
 from symattn.truth.work import digits
@@ -63,6 +64,34 @@ def test_a_carry_that_is_dropped_would_be_seen(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(digits, "normal", without)
     assert digits.added(a, b).exact()[0] != right
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 5])
+def test_a_few_numbers_at_a_time_are_the_same_numbers(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    a, b = limbs(3, [-70, 5, -9], (3, 7)), limbs(4, [-48], (3, 7))
+    whole = digits.laid_out(a), digits.added(a, b)
+    monkeypatch.setattr(digits, "CHUNK", chunk)
+    for one, other in zip(whole, (digits.laid_out(a), digits.added(a, b)), strict=True):
+        assert np.array_equal(one.fixed.pieces[0].digits, other.fixed.pieces[0].digits)
+    assert whole[1].exact()[0] == [x + y for x, y in zip(a.exact()[0], b.exact()[0], strict=True)]
+
+
+@pytest.mark.parametrize(("unit", "chunk"), [(-40, 4), (-1060, 5), (880, 1 << 12)])
+def test_a_first_look_is_near_the_numbers(monkeypatch: pytest.MonkeyPatch, unit: int, chunk: int) -> None:
+    monkeypatch.setattr(fixed, "CHUNK", chunk)
+    v = limbs(5, [unit, unit + 3], (3, 7), wide=3)
+    exact = v.exact()[0]
+    mids, rads = (a.ravel().tolist() for a in v.approx())
+    assert all(abs(Fraction(x) - y) <= r for x, y, r in zip(mids, exact, rads, strict=True))
+    sizes = v.magnitudes()[0].ravel().tolist()
+    assert all(abs(x - abs(y)) <= abs(y) / 2**28 + Fraction(2) ** -1060 for x, y in zip(map(Fraction, sizes), exact, strict=True))
+
+
+def test_nothing_is_unknown_of_numbers_with_a_finite_radius() -> None:
+    piece = (Piece(0, np.array([[1, 2]]), 0),)
+    for radius, want in ((Fraction(1), [False, False]), (Fraction(2) ** 2000, [True, False])):
+        v = Limbs(Fixed(piece, (2,), (0,), radius, Fraction(1), {1: math.inf}))
+        assert v.unknown().tolist() == want == (np.isinf(v.magnitudes()[1]) & ~v.points()).tolist()
 
 
 @settings(max_examples=40, deadline=None)
