@@ -131,6 +131,38 @@ class Attention(Definition):
 
         return derive(self, example, hvp=True, form=form, digits=digits, lse=lse, show_max=show_max, **page)
 
+    def derive_kernel(self, kernel: str, *, form: str = "both", title: str = "") -> Derivation:
+        """From this definition to the algorithm of a kernel: invariant, pseudo-code, and the proof that both are equal.
+
+        ``kernel`` is ``"online-softmax"``, ``"flash-forward"``, ``"flash-backward"``, ``"split-k"`` or ``"ring"``; see
+        :func:`symattn.derivation.kernels.derive_kernel`.
+
+        Raises
+        ------
+        UnknownNameError, DefinitionError
+            When there is no such kernel, or the definition has no softmax that it computes.
+
+        >>> page = Attention(causal="top-left").derive_kernel("online-softmax")
+        >>> [s.known for s in page.sections if s.title == "The algorithm"]
+        ['proved for all sizes']
+        """
+        from symattn.derivation.kernels import derive_kernel
+
+        return derive_kernel(kernel, self, form, title)
+
+    def cost(self, *, gradient: bool = False, title: str = "") -> Derivation:
+        """What one sequence of n positions costs, as functions of sizes: operations, bytes, steps that wait, the longest path.
+
+        A page of tables, statement by statement, with those of the gradient where it is asked for; see
+        :func:`symattn.cost.page.cost_of`, and :func:`symattn.cost.page.compared` for several side by side.
+
+        >>> [s.title for s in Attention(causal="top-left").cost().sections]
+        ['Operations', 'Bytes moved', 'Steps and paths']
+        """
+        from symattn.cost.page import cost_of
+
+        return cost_of(self, gradient, title)
+
     def lambdify(
         self, reading: str = "numpy", outputs: str | Iterable[str] = "out", *, layout: str = "bhsd", **options: Any
     ) -> Callable[..., Any]:

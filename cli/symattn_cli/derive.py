@@ -11,12 +11,14 @@ from symattn_cli.forms import FORMATS, PAGES, FormFlags
 from symattn_cli.options import DefinitionFlags, definition_from, with_definition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from symattn.definition import Definition
     from symattn.derivation import Derivation, Example
 
 FORMS = ("index", "matrix", "both")
 DETAILS = ("brief", "steps", "full")
+PICTURES = ("weights", "scores", "jacobian")
 SHOWN = ("symbolic", "numeric", "both", "side-by-side")
 
 
@@ -93,6 +95,10 @@ def command(
         list[str] | None, typer.Option("--size", metavar="NAME=N", help="A size of what is drawn: dmodel, d, dv, dff, n, m ...")
     ] = None,
     dmodel: Annotated[int | None, typer.Option("--dmodel", metavar="N", min=1, help="The same as --size dmodel=N.")] = None,
+    picture: Annotated[
+        list[str] | None,
+        typer.Option("--picture", metavar="|".join(PICTURES), help="Add a picture of the numbers; may be given several times."),
+    ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of --format json.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List variants, shipped examples and kernels.")] = False,
 ) -> None:
@@ -110,6 +116,8 @@ def command(
         typer.echo(_listing(), nl=False)
         return
     _choice("--form", form, FORMS)
+    for kind in picture or []:
+        _choice("--picture", kind, PICTURES)
     written = FormFlags(format, page, fragment, prefix, pdf, output)
     written.refuse()
     if definition.variant is not None and variant_option is not None:
@@ -125,10 +133,10 @@ def command(
     words = {"tokens": tokens, "memory": memory, "vocabulary": vocabulary}
     drawing = _drawing(example, words, seed, size or [], dmodel)
     if kernel is not None:
-        given = {**asked, "example": example, "digits": digits is not None}
+        given = {**asked, "example": example, "digits": digits is not None, "picture": picture}
         found = _kernel(kernel, definition, named, form, [name for name, value in given.items() if value], drawing)
     else:
-        found = _derivation(definition, named, example, form, digits, asked, drawing)
+        found = _derivation(definition, named, example, form, digits, asked, drawing, picture or ())
     written.write(written.document(found))
 
 
@@ -140,6 +148,7 @@ def _derivation(
     digits: int | None,
     asked: Mapping[str, Any],
     drawing: Mapping[str, Any] | None = None,
+    pictures: Sequence[str] = (),
 ) -> Derivation:
     from dataclasses import replace
 
@@ -166,12 +175,28 @@ def _derivation(
     title, about = (row.name, row.idea) if row is not None and numbers is None else ("", "")
     if row is not None and title and definition.replace(lse=row.definition.lse) != row.definition:
         title, about = f"{row.name}, changed", ""
+    if pictures and numbers is None:
+        raise DefinitionError("--picture: there are no numbers to draw; give an example, or a seed")
     try:
-        return derive(definition, numbers, form=form, digits=digits, title=title, about=about, **asked)
+        made = derive(definition, numbers, form=form, digits=digits, title=title, about=about, **asked)
     except (InputValueError, FileFormatError) as why:
         if drawing is not None and numbers is not None and str(why).startswith(f"{numbers.name}: "):
             raise DefinitionError(str(why)) from why  # no file is wrong where all numbers are drawn
         raise
+    return _pictured(made, numbers, definition, pictures) if numbers is not None and pictures else made
+
+
+def _pictured(made: Derivation, numbers: Example, definition: Definition, kinds: Sequence[str]) -> Derivation:
+    """The page with pictures below its last step."""
+    from symattn.pictures import jacobian, weights
+    from symattn.pictures.documents import pictured
+    from symattn.pictures.drawing import matplotlib
+    from symattn.pictures.examplevalues import bind
+
+    matplotlib()
+    bound = bind(numbers, definition)
+    draw = {"weights": weights.weights, "scores": weights.scores, "jacobian": jacobian.jacobian}
+    return pictured(made, [draw[kind](bound) for kind in dict.fromkeys(kinds)])
 
 
 def _kernel(

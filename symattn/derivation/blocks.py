@@ -6,7 +6,8 @@ blocks, and each writer knows how every kind of block looks in its form. A new k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from symattn.derivation.document import Formula
@@ -64,10 +65,14 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as SVG text, and what it shows in words (for readers who do not see it, and for forms without pictures)."""
+    """A picture as SVG text, and what it shows in words (for readers who do not see it, and for forms without pictures).
+
+    ``latex`` is the same for LaTeX, from a page's width in millimetres; None: there it is said in words.
+    """
 
     svg: str
     says: str
+    latex: Callable[[float], str] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from symattn.derivation.blocks import Algorithm, Block, Box, Display, Part, Pict
 from symattn.derivation.escaping import LONGEST, latex_text, visible
 from symattn.derivation.latexlines import WIDTH, broken, display
 from symattn.derivation.layout import MARGIN, fitted, formula_parts
+from symattn.derivation.paper import WIDTH_OF_CHARACTER
 from symattn.derivation.unicodemath import unicode_math
 
 PAGE = 30
@@ -48,7 +49,7 @@ def block(b: Block, width: int = WIDTH) -> list[str]:
         Display: displayed,
         Table: table,
         Algorithm: algorithm,
-        Picture: lambda p, _: [rf"\textit{{[Picture: {words(p.says)}]}}\par"],
+        Picture: picture,
         Box: boxed,
     }
     return kinds[type(b)](b, width)
@@ -78,6 +79,13 @@ def displayed(d: Display, width: int) -> list[str]:
     longest = max((len(visible(b)) for b in d.beside), default=0)
     rows = [broken(formula_parts(f.latex, width - MARGIN), n, width - longest) for f, n in zip(d.formulas, notes, strict=True)]
     return display(rows, width=width)
+
+
+def picture(p: Picture, width: int) -> list[str]:
+    """A picture with what it shows below it; only that where it has no LaTeX."""
+    if p.latex is None:
+        return [rf"\textit{{[Picture: {words(p.says)}]}}\par"]
+    return [r"\smallskip", p.latex(width * WIDTH_OF_CHARACTER), rf"\textit{{{words(p.says)}}}\par"]
 
 
 def table(t: Table, width: int) -> list[str]:
