@@ -2,8 +2,9 @@
 
 Gradients repeat parts of what they are derived from: ``exp(S[i, j] - m[i])`` where ``E[i, j]`` is there. And a tensor that is
 another one times factors of fewer indices (``P[i, j] = E[i, j]/l[i]``) is not formed where only sums of products read it: its
-factors go to these, where they meet smaller arrays. Both keep the value of every output in exact arithmetic; what they do to
-rounding is seen by the rules that evaluate the program.
+factors go to these, where they meet smaller arrays. A sum of products that is read once, to be multiplied by a number, is formed
+with the number in it (``S[i, j] = scale R[i, j]``), which goes to the smaller factor. All of this keeps the value of every output
+in exact arithmetic; what it does to rounding is seen by the rules that evaluate the program.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import sympy as sp
 
 from symattn.program import Program, Statement, integer_symbols, name_of, reads, subscripts_of
 
-__all__ = ["lighter", "shared"]
+__all__ = ["lighter", "scaled", "shared"]
 
 
 def lighter(program: Program) -> Program:
-    """The program with both, and without what no output needs."""
-    return unscaled(shared(program).live()).live()
+    """The program with all of it, and without what no output needs."""
+    return scaled(unscaled(shared(program).live()).live())
 
 
 def shared(program: Program) -> Program:
@@ -76,6 +77,47 @@ def unscaled(program: Program) -> Program:
                 )
     made = tuple(statements.values())
     return program if made == program.statements else program.with_statements(made)
+
+
+def scaled(program: Program) -> Program:
+    """The program with the numbers that sums of products are multiplied by in these sums.
+
+    Let s be ``f R[i, j]``, f without indices, under no condition, and R a sum of products under none that only s reads. The sum
+    of ``f`` times the terms over the same values is s: a finite sum is linear.
+
+    >>> from symattn.program import indices, size, tensor
+    >>> i, j, c = indices("i j c")
+    >>> r = Statement(tensor("R", i, j), tensor("q", i, c) * tensor("k", j, c), (c,))
+    >>> s = Statement(tensor("S", i, j), tensor("R", i, j) * tensor("scale"))
+    >>> print(scaled(Program((r, s), {i: size("n"), j: size("m"), c: size("d")}, ("S",))))
+    S[i, j] = sum over c of scale*k[j, c]*q[i, c]
+    """
+    statements = {s.name: s for s in program}
+    for s in program:
+        read = next((f for f in sp.Mul.make_args(s.expr) if isinstance(f, sp.Indexed) and name_of(f) in statements), None)
+        if read is None or read == s.expr:
+            continue
+        r = statements[name_of(read)]
+        if r.name not in program.outputs and program.users(r.name) == (s,) and _is_multiple(s, read) and _is_contraction(r):
+            at = dict(zip(r.indices, subscripts_of(read), strict=True))
+            statements[s.name] = replace(s, expr=s.expr.xreplace({read: r.expr.xreplace(at)}), over=r.over)
+            del statements[r.name]
+    made = tuple(statements.values())
+    return program if made == program.statements else program.with_statements(made)
+
+
+def _is_multiple(s: Statement, read: sp.Indexed) -> bool:
+    """Whether a statement is a read with all of its indices times numbers."""
+    if s.over or s.scan is not None or s.range_only or s.where != sp.true or set(subscripts_of(read)) != set(s.indices):
+        return False
+    others = [f for f in s.expr.args if f != read]
+    return len(subscripts_of(read)) == len(s.indices) and not any(integer_symbols(f) for f in others)
+
+
+def _is_contraction(r: Statement) -> bool:
+    """Whether a statement is a sum of products of two reads at every point."""
+    plain = bool(r.over) and r.reduce == "sum" and r.scan is None and not r.range_only and r.where == sp.true
+    return plain and isinstance(r.expr, sp.Mul) and len(r.expr.args) == 2 and all(isinstance(f, sp.Indexed) for f in r.expr.args)
 
 
 def _is_scaled(t: Statement) -> bool:

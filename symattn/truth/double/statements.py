@@ -21,6 +21,7 @@ from symattn.truth.double.functions import Library
 from symattn.truth.double.kinds import Axes
 from symattn.truth.double.layouts import axes_of, by_small_factors, first, in_order, merged, pairing, split
 from symattn.truth.double.masks import NO_MASKS, Masks, is_zero_outside, masks_of
+from symattn.truth.double.operands import operand, with_number
 from symattn.truth.double.scatter import scattered
 from symattn.truth.double.sums import contracted, largest, product, summed
 from symattn.truth.double.terms import Terms
@@ -315,7 +316,7 @@ class Statements(Stepwise):
         if placed is None:
             return None
         la, ra = (*c.batch, *c.row, *c.bound), (*c.batch, *c.column, *c.bound)
-        left, right = self.operand(s, c.left, la, placed.left), self.operand(s, c.right, ra, placed.right)
+        left, right = (operand(self, s, e, axes, m) for e, axes, m in ((c.left, la, placed.left), (c.right, ra, placed.right)))
         hit: Array | None = None
         z, r, x, q = (math.prod(self.shape(axes)) for axes in (c.batch, c.row, c.bound, c.column))
         if left.special or right.special:
@@ -326,14 +327,17 @@ class Statements(Stepwise):
             left, right = (
                 a.changed(value=np.where(b, 0.0, a.value), special=False) for a, b in zip((left, right), bad, strict=True)
             )
+        outer = c.outer
+        if not placed.result and z * r * q > max(FULL, left.value.size, right.value.size):
+            left, right, outer = with_number(self, c, left, right)
         a = merged(left, self.shape(la), (len(c.batch), len(c.row)), (z, r, x))
         b = merged(right, self.shape(ra), (len(c.batch), len(c.column)), (z, q, x))
         out = contracted(a, b, self.arrays.take((z, r, q)))
         if hit is not None and hit.any():
             out = out.changed(value=np.where(hit, np.nan, out.value), special=True, whole=False)
         out = self.spread(out, c, s, (z, r, q))
-        if c.outer is not sp.S.One:
-            out = multiply(out, Terms(self, s.indices).value(c.outer))
+        if outer is not sp.S.One:
+            out = multiply(out, Terms(self, s.indices).value(outer))
             for m in (m.onto(s.indices) for m in masks.masks):
                 if not m.keep.all():  # the sum over nothing is 0, whatever is in front of it
                     out = selected(out, m.over(s.indices))
@@ -365,15 +369,6 @@ class Statements(Stepwise):
             self.arrays.keep(self.known[n].value)
         for v in [*self.done, *(self.known[n].value for n in self.owned if n in self.known)]:
             self.arrays.give(v)
-
-    def operand(self, s: Statement, e: sp.Expr, axes: Axes, masks: Sequence[Mask]) -> Approx:
-        """One factor on the grid of its axes, 0 where masked."""
-        a = Terms(self, axes).value(e)
-        shape = self.shape(axes)
-        if masks and not is_zero_outside(self.program, e, s):
-            for m in masks:
-                a = selected(a, m.over(axes))
-        return a if a.value.shape == shape else a.changed(value=np.broadcast_to(a.value, shape), temporary=False)
 
     def vanishes(self, e: sp.Expr, s: Statement) -> bool:
         """Whether an expression of finite numbers is 0 wherever the condition of a statement does not hold: a factor is."""
