@@ -19,7 +19,8 @@ from symattn.readings.sizes import check_names, find_sizes
 from symattn.truth.enclosure import Enclosure
 from symattn.truth.escalation import Plan, Step, escalate
 from symattn.truth.questions import All, Asked, Digits, Nothing, Question, Rounding
-from symattn.truth.tiers import TIERS, Job, Tier, is_rational
+from symattn.truth.settled import points_of
+from symattn.truth.tiers import LARGE, TIERS, Job, Tier, is_rational
 from symattn.truth.tiers import tier as tier_of
 from symattn.truth.values import Values
 from symattn.truth.work.run import Work
@@ -167,6 +168,8 @@ def truth(
     check_names(lean, given)
     arrays = {n: v if isinstance(v, np.ndarray) else exact_array(v) for n, v in given.items()}
     known = {str(s): k for s, k in find_sizes(lean, {n: v.shape for n, v in arrays.items()}, sizes).items()}
+    if work is not None and points_of(lean, known) >= LARGE:
+        work.begin()
     job = Job(lean, arrays, known, wanted, asked.start, asked.digits, not assume, 0 if bits is not None else GUARD, work)
     plan = Plan(
         asked.question,

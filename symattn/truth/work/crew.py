@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 
 from symattn.errors import WorkerError
-from symattn.truth.work.executors import Serial, cores, opened
+from symattn.truth.work.executors import Serial, cores, opened, warmed
 from symattn.truth.work.items import Done, Item, perform
 from symattn.truth.work.progress import Progress
 
@@ -61,6 +61,11 @@ class Work:
     every: float = EVERY
     blocks: int | None = None
     progress: Progress | None = None
+
+    def begin(self) -> None:
+        """Processes that will be needed in any case begin to load what they need, while the job is prepared here."""
+        if self.executor is None and self.cluster is None and isinstance(self.workers, int) and self.workers > 1:
+            warmed()
 
 
 class Crew:
@@ -123,6 +128,7 @@ class Crew:
                 try:
                     self._hand_out(executor, item, list(left), taken, stopped)
                 except BrokenExecutor as error:
+                    stopped.check()
                     lost += 1
                     if executor is self._work.executor or lost > ATTEMPTS:
                         why = str(error).rstrip(".")
@@ -163,7 +169,7 @@ class Crew:
         going: set[Future[Done]] = set()
         try:
             for numbers in self._runs(blocks, 1 if isinstance(executor, Serial) else ahead):
-                going.add(executor.submit(perform, item(numbers)))
+                going.add(_submitted(executor, item(numbers)))
                 while len(going) >= ahead:
                     _take_some(going, take, stopped)
             while going:
@@ -189,6 +195,14 @@ class Crew:
                 count = max(1, min(fits, (len(blocks) - first) // shares))
             yield blocks[first : first + count]
             first += count
+
+
+def _submitted(executor: Executor, item: Item) -> Future[Done]:
+    """An item under way; processes that cannot be started are as good as lost ones."""
+    try:
+        return executor.submit(perform, item)
+    except (EOFError, ConnectionError) as error:
+        raise BrokenExecutor(f"no process could be started ({type(error).__name__}: {error})") from error
 
 
 def _take_some(going: set[Future[Done]], take: Callable[[Done], None], stopped: _Stopped) -> None:

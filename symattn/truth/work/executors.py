@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from multiprocessing.context import BaseContext
 from typing import Any
 
 from symattn.errors import LimitError, MissingDependencyError, WorkerError
 
-__all__ = ["Serial", "cores", "opened"]
+__all__ = ["Serial", "cores", "opened", "warmed"]
 
 MOST = 1024
+LOADED = ["symattn.truth.work.items", "symattn.truth.limbs", "symattn.truth.double"]
+"""What a worker needs: loading it takes longer than a block of a small job."""
 
 
 class Serial(Executor):
@@ -50,6 +54,28 @@ def cores() -> int:
         return max(1, os.cpu_count() or 1)
 
 
+def warmed() -> BaseContext:
+    """How processes are started here; what they need is being loaded from now on, on a core that has nothing to do yet.
+
+    On Linux a server process loads it once, and workers are copies of that (the ``forkserver`` of Python, which lives until this
+    process ends); elsewhere each worker is a new process that loads it when it is started.
+
+    >>> warmed().get_start_method() in ("forkserver", "spawn")
+    True
+    """
+    if sys.platform != "linux":
+        return get_context("spawn")
+    from multiprocessing import forkserver
+
+    context = get_context("forkserver")
+    context.set_forkserver_preload(LOADED)
+    try:
+        forkserver.ensure_running()
+    finally:
+        context.set_forkserver_preload(["__main__"])  # Python's own choice, for whoever starts another server
+    return context
+
+
 def _quiet() -> None:
     """In a worker: Ctrl-C in the terminal reaches the whole group; it is this process that stops the work."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -62,7 +88,8 @@ def opened(workers: int | None = None, cluster: str | None = None) -> Iterator[E
     Parameters
     ----------
     workers
-        Processes of this machine. They are spawned, so a script that asks for them starts under ``if __name__ == "__main__":``.
+        Processes of this machine. They load the script that asks for them, so that it starts under
+        ``if __name__ == "__main__":``.
         With 1, the work is done in this process.
     cluster
         Address of a Dask scheduler, such as ``tcp://node1:8786``; the extra ``cluster`` installs what it needs. symattn has to be
@@ -91,7 +118,7 @@ def opened(workers: int | None = None, cluster: str | None = None) -> Iterator[E
     if count == 1:
         yield Serial()
         return
-    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_quiet)
+    pool = ProcessPoolExecutor(count, mp_context=warmed(), initializer=_quiet)
     try:
         yield pool
     finally:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
+import sys
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
@@ -15,9 +17,10 @@ from symattn.program import tensor as T
 from symattn.readings import balls
 from symattn.readings.specials import Special
 from symattn.truth.values import Floats
+from symattn.truth.work import crew
 from symattn.truth.work.crew import Work
 from symattn.truth.work.engines import Engine, engine_for
-from symattn.truth.work.executors import Serial, opened
+from symattn.truth.work.executors import LOADED, Serial, opened
 from symattn.truth.work.run import evaluate
 from tests.truth.work.jobs import differing, job, run
 
@@ -229,3 +232,46 @@ def test_a_pool_whose_processes_die_is_given_up_with_a_message() -> None:
 
     with pytest.raises(WorkerError, match="lack memory"):
         run(Work(executor=Dying()))
+
+
+@dataclasses.dataclass
+class Unstarted(Serial):
+    """An executor whose processes cannot be started, as when the server that starts them was stopped while it was loading."""
+
+    before: Any = None
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if self.before is not None:
+            self.before()
+        raise EOFError("unexpected EOF")
+
+
+def test_processes_that_cannot_be_started_are_an_error_that_says_so() -> None:
+    with pytest.raises(WorkerError, match="no process could be started"):
+        run(Work(executor=Unstarted()))
+
+
+def test_ctrl_c_while_processes_are_started_is_ctrl_c() -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        run(Work(executor=Unstarted(lambda: signal.raise_signal(signal.SIGINT))))
+
+
+def modules() -> set[str]:
+    return set(sys.modules)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each worker loads what it needs")
+def test_workers_have_loaded_what_they_need_before_they_are_asked() -> None:
+    with opened(2) as pool:
+        assert set(LOADED) <= pool.submit(modules).result()
+
+
+@pytest.mark.parametrize(
+    ("work", "wanted"), [(Work(workers=2), 1), (Work(workers=1), 0), (Work(), 0), (Work(workers=2, executor=Serial()), 0)]
+)
+def test_processes_begin_to_load_only_where_they_will_be_needed(work: Work, wanted: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    monkeypatch.setattr(crew, "warmed", lambda: begun.append(1))
+    work.begin()
+    assert len(begun) == wanted
