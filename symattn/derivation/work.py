@@ -89,6 +89,8 @@ class Worksheet:
         self.decimals = decimals
         self.origin = origin
         self._order = {s.name: Order.of(s, program) for s in program}
+        self._written: dict[tuple[str, sp.Expr], list[sp.Expr]] = {}
+        self._split: dict[str, tuple[sp.Expr, sp.Expr]] = {}
         self.enclose = Encloser(self.full)
         self._full: dict[tuple[str, tuple[int, ...]], Exact] = {}
         self._tree: dict[tuple[str, tuple[int, ...]], Node] = {}
@@ -168,8 +170,10 @@ class Worksheet:
                 yield here
 
     def _statement(self, s: Statement, env: Env) -> Node:
-        e = absorb_sign(s.expr)
-        outer, inner = split_product(e, s.over) if s.over and s.reduce == "sum" else (sp.Integer(1), e)
+        if s.name not in self._split:
+            e = absorb_sign(s.expr)
+            self._split[s.name] = split_product(e, s.over) if s.over and s.reduce == "sum" else (sp.Integer(1), e)
+        outer, inner = self._split[s.name]
         parts = [self._node(s, inner, here) for here in self.points(s, env)]
         if not parts:
             return Num(ev.MINUS_INFINITY) if s.over and s.reduce == "max" else number(int(s.over != () and s.reduce == "prod"))
@@ -197,7 +201,7 @@ class Worksheet:
         return Apply(name, tuple(parts), best) if len(parts) > 1 else parts[0]
 
     def _item(self, x: Tensor, env: Env) -> Node:
-        index = tuple(self._integer(a, env) for a in subscripts_of(x))
+        index = tuple(env[a] if a in env else self._integer(a, env) for a in subscripts_of(x))
         name = name_of(x)
         value = self.short(name, index)
         if name not in self.program or value.special or (value.numeric and len(value.terms) <= 1):
@@ -224,7 +228,7 @@ class Worksheet:
                 if all(map(is_negative, rest.args)):
                     return Sum(((-1, self._product(s, sp.Mul(content, -rest, evaluate=False), env)),))
                 return self._product(s, sp.Mul(content, rest, evaluate=False), env)
-            return Sum(tuple(self._signed(s, t, env) for t in self._order[s.name].terms(gathered(e.args))))
+            return Sum(tuple(self._signed(s, t, env) for t in self._ordered(s, e)))
         if isinstance(e, sp.Mul):
             return self._product(s, e, env)
         if isinstance(e, sp.Pow):
@@ -262,12 +266,20 @@ class Worksheet:
     def _signed(self, s: Statement, e: sp.Expr, env: Env) -> tuple[int, Node]:
         return (-1, self._node(s, -e, env)) if is_negative(e) else (1, self._node(s, e, env))
 
+    def _ordered(self, s: Statement, e: sp.Expr) -> list[sp.Expr]:
+        """The terms of a sum or the factors of a product as they are written: the same for every element, so found once."""
+        key = (s.name, e)
+        if key not in self._written:
+            order = self._order[s.name]
+            self._written[key] = order.factors(e.args) if isinstance(e, sp.Mul) else order.terms(gathered(e.args))
+        return self._written[key]
+
     def _product(self, s: Statement, e: sp.Mul, env: Env) -> Node:
         if is_negative(e):
             return Sum(((-1, self._node(s, -e, env)),))
         above: list[Node] = []
         below: list[Node] = []
-        for f in self._order[s.name].factors(e.args):
+        for f in self._ordered(s, e):
             if isinstance(f, sp.Pow) and f.exp.is_number and f.exp.is_negative:
                 below.append(self._power(s, f.base, -f.exp, env))
             elif f.is_Rational and f.q != 1:
