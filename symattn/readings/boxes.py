@@ -198,8 +198,9 @@ def reached(value: Array, *radii: Array | float) -> Array:
     >>> reached(np.array([-1.0, 2.0]), np.array(0.5), 1.0)
     array([2.5, 3.5])
     """
-    out = np.empty(np.broadcast_shapes(np.shape(value), *map(np.shape, radii)))
-    np.abs(value, out=out)
+    out = np.asarray(np.abs(value))
+    shape = np.broadcast_shapes(out.shape, *map(np.shape, radii))
+    out = out if out.shape == shape else np.array(np.broadcast_to(out, shape))
     for r in radii:
         out += r
     return out
@@ -244,12 +245,14 @@ def finish(
         bound = _rounded(bound, value, own, u, tiny)
 
     def lowest() -> Array:
-        rest = np.maximum(np.abs(value) - (own + bound), 0.0)
+        rest = np.abs(value) - (own + bound)
+        rest = np.asarray(np.maximum(rest, 0.0))
         if low is not None:
             least = _found(low) * (1 - u) - tiny
             rest = np.fmax(rest, least if nonneg else np.where(least > 0, least, 0.0))
             rest = np.maximum(rest, 0.0)
-        rest = np.asarray(rest * DOWN)
+        rest = np.asarray(rest)
+        rest *= DOWN
         return np.where(np.isnan(rest), 0.0, rest) if np.isnan(np.max(rest, initial=0.0)) else rest
 
     return Box(value, bound, lowest, own, nonneg=nonneg, **marks)  # type: ignore[arg-type]
@@ -353,8 +356,12 @@ def as_given(b: Box, error: Array | float = 0.0) -> Box:
     def low() -> Array:
         return b.low
 
-    bound = np.zeros_like(b.bound) + error
-    return b.changed(own=(b.own + b.bound) * UP, bound=bound, low=low, least=low if _is_zero(error) else None)
+    bound = np.zeros_like(b.bound)
+    if not _is_zero(error):
+        bound += error
+    own = np.asarray(b.own + b.bound)
+    own *= UP
+    return b.changed(own=own, bound=bound, low=low, least=low if _is_zero(error) else None)
 
 
 def _is_zero(x: Array | float) -> bool:

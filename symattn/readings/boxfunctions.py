@@ -41,7 +41,8 @@ def exponential(a: Box, unit: Unit, error: float, tiny: float, base: float = mat
     def low() -> Array:
         return np.asarray(np.maximum(value - before, 0.0) * _falling(rate * a.bound * (1 + 2.0**-50)))
 
-    return finish(value, own, bound, low, error, tiny, True, rescalings=a.rescalings)
+    near = rate * float(np.max(a.bound, initial=0.0)) <= SMALL  # value - own - bound says as much then
+    return finish(value, own, bound, None if near else low, error, tiny, True, rescalings=a.rescalings)
 
 
 SMALL = 2.0**-8

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -171,9 +171,11 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
         return contract([*(f.operand(name) for f in placed), *more], free, over, sizes)
 
     value, size = total("value"), total("size")
-    own = _telescope(placed, "own", "true_size", free, over, more, known) + gamma(own_roundings, bx.U) * size
-    bound = _telescope(placed, "bound", "size", free, over, more, known)
-    own = (own + bx.OWN_TINY * count) * _outward(count)
+    own = np.asarray(gamma(own_roundings, bx.U) * size)
+    for part in _telescope(placed, "own", "true_size", free, over, more, known):
+        own += part
+    own += bx.OWN_TINY * count
+    own *= _outward(count)
     size = size * _outward(count)
     big = sorted((float(np.max(f.box.size, initial=1.0)) for f in placed), reverse=True)
     reach = max(1.0, float(np.prod(big[: max(len(placed) - 2, 0)])))
@@ -181,14 +183,18 @@ def sum_of_products(factors: Sequence[Factor], free: Axes, over: Axes, masks: Se
     underflow = (count * max(k, 1) + rescalings * (count > 0)) * reach * tiny if k > 1 or rescalings else 0.0 * count
     underflow = underflow + extra.each * count + extra.block * (count > 0)
     share = accumulated(additions, products, unit, a)
-    bound = bound * _outward(count) + (share + extra.relative * (1 + share)) * size + underflow
+    bound = np.asarray((share + extra.relative * (1 + share)) * size)
+    for part in _telescope(placed, "bound", "size", free, over, more, known):
+        bound += part * _outward(count)
+    bound += underflow
     nonneg = all(f.box.nonneg for f in placed)
     low = None
     if nonneg:
         low = np.maximum(total("low") / _outward(count) * (1 - share - extra.relative), 0.0)
         low = np.maximum(low - underflow, 0.0)
-    overflow = size > unit.top / math.exp(min(known.late, 700.0))
-    bound = np.where(overflow & np.isfinite(value), np.inf, bound)
+    top = unit.top / math.exp(min(known.late, 700.0))
+    if not np.max(size, initial=0.0) <= top:
+        bound = np.where((size > top) & np.isfinite(value), np.inf, bound)
     out = bx.finish(value, own, bound, low, 0.0, 0.0, nonneg, held=unit.name, rescalings=rescalings)
     out = out if np.min(count) > 0 else bx.select(count > 0, out)
     return out if not any(np.any(m.doubt) for m in masks) else _there_or_not(out, factors, masks, free, over, known)
@@ -224,14 +230,12 @@ def _outward(count: Array) -> Array:
 
 def _telescope(
     factors: Sequence[Factor], radius: str, after: str, free: Axes, over: Axes, more: list[Operand], known: Known
-) -> Array:
-    """``sum_p sum |t1| .. r_p .. |k_q|``: the factors before p at their true size, those after it at their computed size."""
-    out = np.zeros([known.sizes[x] for x in free])
+) -> Iterator[Array]:
+    """``sum |t1| .. r_p .. |k_q|`` for each p: the factors before p at their true size, those after it at their computed size."""
     for p, f in enumerate(factors):
         if bx.some(getattr(f.box, radius)):
             ops = [g.operand("true_size" if q < p else radius if q == p else after) for q, g in enumerate(factors)]
-            out = out + contract([*ops, *more], free, over, known.sizes)
-    return out
+            yield contract([*ops, *more], free, over, known.sizes)
 
 
 def _place(factors: Sequence[Factor], masks: Sequence[Mask]) -> tuple[list[Factor], list[Mask]]:

@@ -29,9 +29,10 @@ def contract(operands: Sequence[Operand], out: Sequence[sp.Symbol], over: Sequen
     array([12., 34.])
     """
     todo = [(np.asarray(a, dtype=np.float64), tuple(ix)) for a, ix in operands] or [(np.ones(()), ())]
+    order = tuple(dict.fromkeys(x for _, ix in sorted(todo, key=lambda t: -t[0].size) for x in ix))
     while len(todo) > 1:
         p, q, keep = _cheapest([ix for _, ix in todo], out, sizes)
-        pair = _pair(todo[p], todo[q], keep, sizes)
+        pair = _pair(todo[p], todo[q], keep, order if len(todo) > 2 else out, sizes)
         todo = [t for k, t in enumerate(todo) if k not in (p, q)] + [pair]
     a, ix = todo[0]
     free = math.prod(sizes[x] for x in over if not any(x in jx for _, jx in operands))
@@ -39,7 +40,8 @@ def contract(operands: Sequence[Operand], out: Sequence[sp.Symbol], over: Sequen
     a, ix = (a.sum(axis=gone) if gone else a), tuple(x for x in ix if x in out)
     if free != 1:
         a = a * free
-    return np.broadcast_to(align(a, ix, tuple(out), sizes), [sizes[x] for x in out])
+    a = np.asarray(align(a, ix, tuple(out), sizes), order="C")  # passes over arrays of other orders of axes are slow
+    return np.broadcast_to(a, [sizes[x] for x in out])
 
 
 def largest_space(ixs: Sequence[tuple[sp.Symbol, ...]], out: Sequence[sp.Symbol], sizes: Sizes) -> int:
@@ -91,20 +93,27 @@ def _cheapest_of(
     return best[1:]
 
 
-def _pair(first: Operand, second: Operand, keep: tuple[sp.Symbol, ...], sizes: Sizes) -> Operand:
-    """The product of two operands, summed over what is not kept, as one batched matrix product."""
+def _pair(first: Operand, second: Operand, keep: tuple[sp.Symbol, ...], order: Sequence[sp.Symbol], sizes: Sizes) -> Operand:
+    """The product of two operands, summed over what is not kept, as one batched matrix product; its axes in a given order."""
     (a, ia), (b, ib) = first, second
     a, ia = _sum_out(a, ia, keep, ib)
     b, ib = _sum_out(b, ib, keep, ia)
-    batch = [x for x in ia if x in ib and x in keep]
+    place = {x: k for k, x in enumerate(order)}
+    batch, rows, columns = (
+        sorted(found, key=lambda x: place.get(x, len(place)))
+        for found in ([x for x in ia if x in ib and x in keep], [x for x in ia if x not in ib], [x for x in ib if x not in ia])
+    )
+    if rows and columns and place.get(rows[0], len(place)) > place.get(columns[0], len(place)):
+        a, ia, rows, b, ib, columns = b, ib, columns, a, ia, rows
     bound = [x for x in ia if x in ib and x not in keep]
-    rows, columns = [x for x in ia if x not in ib], [x for x in ib if x not in ia]
     at = a.transpose([ia.index(x) for x in batch + rows + bound])
     bt = b.transpose([ib.index(x) for x in batch + bound + columns])
-    nb, nr, ns, nc = (_count(ix, sizes) for ix in (batch, rows, bound, columns))
-    x, y = at.reshape((nb, nr, ns)), bt.reshape((nb, ns, nc))
-    out = np.matmul(x, y) if bound else x * y
     kept = (*batch, *rows, *columns)
+    if not bound:
+        lead, end = at.shape, bt.shape[len(batch) :]
+        return at.reshape(lead + (1,) * len(end)) * bt.reshape(bt.shape[: len(batch)] + (1,) * len(rows) + end), kept
+    nb, nr, ns, nc = (_count(ix, sizes) for ix in (batch, rows, bound, columns))
+    out = np.matmul(at.reshape((nb, nr, ns)), bt.reshape((nb, ns, nc)))
     return out.reshape(tuple(sizes[x] for x in kept)), kept
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from symattn import arithmetic, variants
+from symattn.definition import Definition
 from symattn.program import Program, Statement, indices, size, tensor
 from symattn.readings import floats as formats
 from symattn.readings.blocks import rows_of
@@ -60,6 +61,17 @@ def test_gradients_from_saved_outputs_are_taken_by_their_own_rows(monkeypatch):
     for out in part.outputs:
         same_in_blocks(monkeypatch, part, arrays, how, sizes, [out])
     assert not rows_of(part, ("dQ", "dK")) or all(str(r.index) not in "ij" for r in rows_of(part, ("dQ", "dK")))
+
+
+def test_gradients_end_to_end_take_the_bounds_of_outputs_found_before(monkeypatch):
+    how = arithmetic.get("flash-fp32")
+    whole = programs.followed(Definition(heads=2).program(), how, gradient=True)
+    arrays, sizes = arrays_of(whole, "heads")
+    assert [str(r.index) for r in rows_of(whole, ("dK",))] == ["h"]  # in other blocks than the output that it reads
+    same_in_blocks(monkeypatch, whole, arrays, how, sizes)
+    alone = bounded.bounds(whole, arrays, how, ["dK"], sizes=sizes)["dK"].bound  # nothing is found before
+    with_all = bounded.bounds(whole, arrays, how, sizes=sizes)["dK"].bound
+    assert np.allclose(alone, with_all, rtol=1e-3)
 
 
 def test_what_needs_other_rows_is_not_cut():

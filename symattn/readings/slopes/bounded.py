@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,7 @@ def bounds(
     ask = _Question(program, inputs, arithmetic, asked, sizes, input_errors, parts, own, each)
     found: dict[str, Bounded] = {}
     for part in _together(ask):
-        found |= _in_pieces(part)
+        found |= _in_pieces(replace(part, found=dict(found)))
     return {n: found[n] for n in asked}
 
 
@@ -147,6 +147,8 @@ class _Question:
     parts: bool
     own: bool
     each: int
+    found: Mapping[str, Bounded] = field(default_factory=dict)
+    """What other questions have found of the same program."""
 
     def answer(
         self, block: Block | None = None, before: Sweeps | None = None, blocks: int = 1
@@ -162,7 +164,11 @@ class _Question:
 
         def refine(evaluation: Evaluation, name: str) -> Array:
             sweeps = sweep(evaluation)
-            sharper[name] = sweeps.bound(name) if sweeps.worthwhile(name) else evaluation.boxes[name].bound
+            if name in self.found:
+                whole = self.found[name].bound
+                sharper[name] = block.rows_of(whole, name) if block is not None and name in block.rows.axes else whole
+            else:
+                sharper[name] = sweeps.bound(name) if sweeps.worthwhile(name) else evaluation.boxes[name].bound
             return sharper[name]
 
         read = {n for s in needed(self.program.groups(), self.outputs) for n in s.needs}

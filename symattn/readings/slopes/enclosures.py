@@ -82,6 +82,7 @@ class Enclosures:
         self._shared = shared
         self._made: dict[int, tuple[Array, Array | None]] = {}
         self._sizes: dict[int, Array] = {}
+        self._absolutes: dict[int, Array] = {}
 
     def factor(self, k: int) -> tuple[Array, Array | None]:
         """Value and radius (None for 0) of a factor."""
@@ -122,31 +123,43 @@ class Enclosures:
         radius: Array = np.zeros_like(value)
         for m in f.items:
             value = value + m.coefficient * contract([(self.factor(k)[0], ix) for k, ix in m.factors], f.axes, (), self.sizes)
-            radius = radius + abs(m.coefficient) * self._radius(m.factors, f.axes)
-            size = contract([(np.abs(self.factor(k)[0]), ix) for k, ix in m.factors], f.axes, (), self.sizes)
-            radius = radius + abs(m.coefficient) * size * (self._depth(m.factors, f.axes) * 2.0**-53)
+            lost = self._depth(m.factors, f.axes) * 2.0**-53
+            radius = radius + abs(m.coefficient) * self._radius(m.factors, f.axes, lost=lost) * (1 + 2 * lost)
         return value, radius * bx.UP
 
     def _depth(self, factors: Sequence[Named], out: Axes) -> float:
         """How many float64 roundings a sum of products may have in a row."""
         return self.plan.space({a for _, ix in factors for a in ix} - set(out)) + 4.0 * len(factors) + 8
 
-    def _radius(self, factors: Sequence[Named], out: Axes, weights: Sequence[Operand] = ()) -> Array:
-        """``sum (prod (|v| + r) - prod |v|)`` without cancellation: one factor's radius after the other."""
-        total: Array = np.zeros([self.sizes[a] for a in out])
-        for p, (f, ix) in enumerate(factors):
-            r = self.factor(f)[1]
-            if r is not None:
-                before = [(np.abs(self.factor(k)[0]), axes) for k, axes in factors[:p]]
-                ops = [*weights, *before, (r, ix), *(self.size(g) for g in factors[p + 1 :])]
-                total = total + contract(ops, out, (), self.sizes)
+    def _radius(self, factors: Sequence[Named], out: Axes, weights: Sequence[Operand] = (), lost: float = 0.0) -> Array:
+        """``sum (prod (|v| + r) - prod |v|)`` without cancellation: one factor's radius after the other.
+
+        With ``lost``, the sum of ``prod |v|`` times that is added, in the same product as some radius: as part of it.
+        """
+        total: Array = np.full([self.sizes[a] for a in out], 0.0 if factors else lost)
+        inexact = [p for p, (f, _) in enumerate(factors) if self.factor(f)[1] is not None]
+        for p in inexact or ([0] if lost and factors else []):
+            (f, ix), r = factors[p], self.factor(factors[p][0])[1]
+            if lost:
+                r = lost * self._absolute(f) if r is None else r + lost * self._absolute(f)
+                lost = 0.0
+            assert r is not None
+            before = [(self._absolute(k), axes) for k, axes in factors[:p]]
+            ops = [*weights, *before, (r, ix), *(self.size(g) for g in factors[p + 1 :])]
+            total = total + contract(ops, out, (), self.sizes)
         return total
+
+    def _absolute(self, k: int) -> Array:
+        """``|v|`` of a factor."""
+        if k not in self._absolutes:
+            self._absolutes[k] = np.abs(self.factor(k)[0])
+        return self._absolutes[k]
 
     def size(self, f: Named) -> Operand:
         """The largest size of a factor, with its indices."""
         if f[0] not in self._sizes:
             value, radius = self.factor(f[0])
-            self._sizes[f[0]] = np.abs(value) if radius is None else np.abs(value) + radius
+            self._sizes[f[0]] = self._absolute(f[0]) if radius is None else bx.reached(value, radius)
         return self._sizes[f[0]], f[1]
 
     def weighed(self, monomials: Sequence[Monomial], error: Array, at: Axes) -> Array:

@@ -44,15 +44,16 @@ class Sweeps:
         self.evaluation, self.program, self.each = evaluation, evaluation.program, each
         self._doubt: dict[str, bool] = {}
         self._still_before: dict[str, Box] = {}
-        self.errors: dict[tuple[frozenset[tuple[str, str]], frozenset[str]], dict[str, Array]] = {}
+        self.errors: dict[tuple[str, frozenset[tuple[str, str]], frozenset[str]], Array] = {}
+        self._behind: dict[str, frozenset[str]] = {}
         self._leaves: dict[Leaf | Mask, tuple[Array, Array | None]] = {}
         if before is not None and evaluation.block is not None:
             rows = evaluation.block.rows
             still = before.__dict__.get("still", {})  # where it was asked for
             self._still_before = {n: b for n, b in still.items() if n not in rows.axes}
             self._leaves |= {f: a for f, a in before._leaves.items() if rows.index not in f.axes}
-            for key, errors in before.errors.items():
-                self.errors[key] = {n: e for n, e in errors.items() if n not in rows.axes}
+            self.errors |= {key: e for key, e in before.errors.items() if key[0] not in rows.axes}
+            self._behind = before._behind
 
     def worthwhile(self, out: str) -> bool:
         """Whether some error reaches the output by more than one path: plain propagation is as sharp where none does.
@@ -130,6 +131,12 @@ class Sweeps:
                     found[name] = found.get(name, np.zeros(known.boxes[out].value.shape)) + part
         return {name: np.where(np.isnan(part), np.inf, part) for name, part in found.items() if np.any(part)}
 
+    def behind(self, name: str) -> frozenset[str]:
+        """The statements that a tensor is made by, its own among them."""
+        if name not in self._behind:
+            self._behind[name] = frozenset(s.name for s in needed(self.program.groups(), (name,)))
+        return self._behind[name]
+
     def _enclosures(self, plan: Plan) -> Enclosures:
         known = self.evaluation.known
         return Enclosures(plan, known, {**known.boxes, **self.evaluation.refined}, self.own, self._leaves, self.each)
@@ -163,19 +170,19 @@ class Local:
 
     def __init__(self, sweeps: Sweeps, plan: Plan) -> None:
         self.sweeps, self.plan, self.boxes = sweeps, plan, sweeps.evaluation.known.boxes
-        self._errors = sweeps.errors.setdefault((plan.cut, plan.folded), {})
 
     def error(self, name: str) -> Array:
         """At the worst of all values that a kernel may have computed from."""
-        if name not in self._errors:
-            program = self.sweeps.program
-            if name not in program or name in self.sweeps.opaque():
-                self._errors[name] = self.boxes[name].bound
-            else:
-                s, given = program[name], self.operands(program[name])
-                once = self.sweeps.evaluation.refined.get(name, self.boxes[name])
-                self._errors[name] = self.sweeps.evaluation.local(s, given).bound if given else once.bound
-        return self._errors[name]
+        program, known = self.sweeps.program, self.sweeps.errors
+        if name not in program or name in self.sweeps.opaque():
+            return self.boxes[name].bound
+        behind = self.sweeps.behind(name)
+        key = (name, frozenset(c for c in self.plan.cut if c[1] in behind), self.plan.folded & behind)
+        if key not in known:
+            s, given = program[name], self.operands(program[name])
+            once = self.sweeps.evaluation.refined.get(name, self.boxes[name])
+            known[key] = self.sweeps.evaluation.local(s, given).bound if given else once.bound
+        return known[key]
 
     def split(self, name: str) -> dict[str, Array]:
         """The local error by its kinds; ``cut`` is what comes from operands that have no slope."""
