@@ -16,7 +16,8 @@ Written by `python -m benchmarks --write` ({command}); ratios are taken side by 
 the things compared in turn in each round, medians. d = 128, float32 inputs of standard normal numbers, one head, no mask. *Of the
 scale*: every element is proved to be within 10^-50 of the largest value that its sum can have (`bits=167`). *Of each element*:
 within half a unit of its own 50th digit (`digits=50`), which takes 32 bits more. What slow rivals cost per score was measured
-with 128 queries and keys: it does not depend on their number. Two processes are timed on the clock, their start included.
+with 128 queries and keys: it does not depend on their number. Two processes are timed on the clock, their start included; each
+run is one of a Python of its own, so that nothing is loaded before.
 
 {versions}
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-__all__ = ["peak_memory", "side_by_side", "wall"]
+__all__ = ["peak_memory", "printed", "side_by_side"]
 
 
 def side_by_side(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
@@ -24,11 +24,10 @@ def side_by_side(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict
     return {name: statistics.median(x) for name, x in times.items()}
 
 
-def wall(call: Callable[[], object]) -> float:
-    """Seconds on the clock."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+def printed(code: str) -> str:
+    """The last word that Python code prints, in a process of its own with one BLAS thread."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()[-1]
 
 
 def peak_memory(code: str) -> float:
@@ -39,5 +38,4 @@ def peak_memory(code: str) -> float:
     first, _, rest = code.partition("\n")
     peak = "1024 * int(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0])"  # of this process, not its parent's
     whole = f"{first}\nbefore = {peak}\n{rest}\nprint({peak} - before)"
-    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
-    return float(done.stdout.split()[-1])
+    return float(printed(whole))
