@@ -68,6 +68,9 @@ def forward(query: Array, key: Array, value: Array, s: Setting, machine: Machine
     rows, sinks = q.shape[:3], None if s.sinks is None else s.sinks.astype(np.float64)[None, :, None]
     top, total = np.full(rows, machine.start), np.zeros(rows)
     out = np.zeros((*rows, v.shape[3]))
+    if machine.known_maximum:
+        every = slice(0, k.shape[2])
+        top = np.maximum(top, _masked(scores(q, k, s, machine, every)[0], part(s.keep, every, rows), machine).max(-1))
     if sinks is not None and not machine.sink_outside:
         top = np.maximum(top, sinks)
         total = np.exp(sinks - top)

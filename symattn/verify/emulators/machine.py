@@ -37,6 +37,8 @@ class Machine:
         Format whose range scores have, where they are stored.
     tile
         Keys per tile; None: all at once.
+    known_maximum
+        The maximum of all keys is taken before the first tile, in a pass of its own.
     query_tile
         Queries per tile in the backward.
     rounded
@@ -82,6 +84,7 @@ class Machine:
     range: str = "float32"
     stored: str | None = None
     tile: int | None = None
+    known_maximum: bool = False
     query_tile: int | None = None
     rounded: Mapping[str, str] = field(default_factory=dict)
     masked: float = -np.inf

@@ -43,11 +43,12 @@ from symattn.verify.faults.recomputing import (
     no_derivative,
     rate,
     rotated_back,
-    sparse_support,
+    unnormalised_values,
     window,
 )
 from symattn.verify.faults.results import labelled, times, zero
 from symattn.verify.faults.structure import I, J
+from symattn.verify.faults.supports import shared_in_backward
 
 _D = "D = rowsum(dO o O), and where it is used"
 _C = "the factor of dQ and dK"
@@ -170,13 +171,17 @@ ROWS = (
         ), look="dropout in the backward", shows="dropout", blind="p = 0",
     ),
     Fault(
-        "B21", "weights recomputed with a local LSE of a part of the keys", "mathematics", "P = exp(s - L_local)",
-        "P = exp(s - L)", local_lse,
+        "B21", "weights recomputed with a local LSE: of a part of the keys, or without the sink", "mathematics",
+        "P = exp(s - L_local)", "P = exp(s - L)", local_lse,
         threads=("tt-metal#53205", "tt-metal#53216"), look="whether the merged LSE reaches the backward",
-        shows="keys in several parts",
+        shows="keys in several parts; a sink",
     ),
     Fault(
-        "B27", "size of the support shared by all rows", "mathematics", "sum dP/k", "sum dP/k_i", sparse_support,
+        "B57", "dV from weights that are not normalised", "mathematics", "dV = exp(s - m)^T dO", "dV = P^T dO",
+        unnormalised_values, look="whether the weights are divided by their sum before they meet dO", blind="a sum of 1: one key",
+    ),
+    Fault(
+        "B27", "size of the support shared by several rows", "mathematics", "sum dP/k", "sum dP/k_i", shared_in_backward,
         threads=("SparseMax.torch#3",),
         look="the axis of the count of the support", shows="sparsemax", blind="equal supports",
     ),

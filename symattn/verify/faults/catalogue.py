@@ -19,6 +19,7 @@ from symattn.verify.faults import (
     reading,
     rotations,
     scaling,
+    supports,
 )
 from symattn.verify.faults.fault import Fault
 
@@ -27,7 +28,7 @@ FAMILIES: Mapping[str, tuple[Fault, ...]] = {
     "scale and softcap": scaling.ROWS,
     "masks": (*masking.ROWS, *givenmasks.ROWS),
     "leaks and tails": leaking.ROWS,
-    "softmax, LSE, sinks, dropout": normalizing.ROWS,
+    "softmax, LSE, sinks, dropout": (*normalizing.ROWS, *supports.ROWS),
     "ALiBi and biases": positions.ROWS,
     "rotations and norms": rotations.ROWS,
     "backward": backward.ROWS,

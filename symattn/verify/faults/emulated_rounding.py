@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from symattn import formats
 from symattn.intake import Array
 from symattn.verify.emulators.machine import Machine, round_to
-from symattn.verify.faults.emulating import Machines, applicable, in_forward, plain, tiled, untiled
+from symattn.verify.faults.emulating import MOST, Machines, applicable, in_forward, plain, tiled, untiled
 from symattn.verify.faults.fault import Alternative, Fault, Situation
 
 SIXTEEN = ("bfloat16", "float16")
@@ -34,6 +36,19 @@ def in_tiles(name: str, declared: Declared, candidates: tuple[str, ...] = SIXTEE
     return tiled(lambda s: [(f, {"rounded": _weights(s) | {name: f}}) for f in narrower(s, declared(s), candidates)])
 
 
+def between_tiles(name: str, declared: Declared) -> Machines:
+    """What is kept in 16 bits from tile to tile, under a running maximum or one that is known before the first tile."""
+
+    def change(s: Situation, said: str = "", **more: Any) -> list[tuple[str, dict[str, Any]]]:
+        return [(f + said, {"rounded": _weights(s) | {name: f}, **more}) for f in narrower(s, declared(s), SIXTEEN)]
+
+    def machines(s: Situation) -> Iterator[tuple[str, Machine]]:
+        yield from tiled(change, most=MOST)(s)
+        yield from tiled(partial(change, said=", the maximum known before", known_maximum=True))(s)
+
+    return machines
+
+
 def _weights(s: Situation) -> dict[str, str]:
     """P as it is declared to be read, where that is narrow."""
     own = s.arithmetic.probability
@@ -45,7 +60,7 @@ def _accumulator(s: Situation) -> Iterator[tuple[str, Machine]]:
     for f in narrower(s, s.arithmetic.accumulate, SIXTEEN):
         yield f"{f} after every key, weights normalised", plain(s, normalised=True, rounded={"term": f} | _weights(s))
         yield f"{f} after every key", plain(s, tile=64, rounded={"term": f} | _weights(s))
-    for label, machine in in_tiles("partial", lambda s: s.arithmetic.accumulate)(s):
+    for label, machine in between_tiles("partial", lambda s: s.arithmetic.accumulate)(s):
         yield f"{label}, once a tile", machine
 
 
@@ -141,7 +156,7 @@ ROWS = (
         look="the format of the running sum",
         shows="any row: the LSE and a whole row of the output",
         blind="sums that are numbers of the format",
-        rewrite=in_forward(in_tiles("sum", lambda s: s.arithmetic.aux)),
+        rewrite=in_forward(between_tiles("sum", lambda s: s.arithmetic.aux)),
     ),
     Fault(
         "F143",

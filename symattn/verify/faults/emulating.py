@@ -27,6 +27,10 @@ from symattn.verify.kernels.ours import Flash
 
 TILES = (16, 32, 64, 128, 256, 512)
 """Tiles of keys that are tried."""
+SMALL = (8, 4, 2, 1, 24, 48, 80, 96, 112)
+"""Those that are tried after them where it is cheap: smaller ones, and widths of tensor cores that are no power of two."""
+MANY, MOST = 256, 2048
+"""How many tiles an emulation takes: of any fault, and of what is rounded once a tile, which shows on long rows alone."""
 ERRORS = 64
 """Unit roundoffs that a number may be off by before it is rounded."""
 RESULT = 4
@@ -122,12 +126,18 @@ def in_backward(machines: Machines) -> Rewrite:
     return rewrite
 
 
-def tiled(change: Callable[[Situation], Sequence[tuple[str, dict[str, Any]]]], tiles: Sequence[int] = TILES) -> Machines:
-    """The same fault in tiles of several sizes; the tile is in the label."""
+def tiled(
+    change: Callable[[Situation], Sequence[tuple[str, dict[str, Any]]]], tiles: Sequence[int] = TILES, most: int = MANY
+) -> Machines:
+    """The same fault in tiles of several sizes; the tile is in the label.
+
+    Small tiles are tried where there are at most so many: a step of an emulated kernel costs the same, however small it is.
+    """
 
     def machines(s: Situation) -> Iterator[tuple[str, Machine]]:
+        few = [tile for tile in SMALL if s.sizes.get("M", 0) <= most * tile]
         for label, changes in change(s):
-            for tile in tiles:
+            for tile in (*tiles, *few):
                 yield f"{label}, tile {tile}".removeprefix(", "), plain(s, tile=tile, **changes)
 
     return machines

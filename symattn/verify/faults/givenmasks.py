@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from symattn.indexed import all_reads, conjuncts, name_of
 from symattn.intake import Array
 from symattn.verify.faults.fault import Alternative, Fault, Situation
-from symattn.verify.faults.structure import as_bound, pairs_condition, without
+from symattn.verify.faults.structure import I, as_bound, pairs_condition, with_conjunct, without
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 
@@ -24,6 +26,39 @@ def _without(field: str) -> Rewrite:
             yield from s.changed("", **fields)
 
     return rewrite
+
+
+def _borders(s: Situation) -> Iterator[Alternative]:
+    """Borders of documents one place off: what stands at a border belongs to the document before, or after, it."""
+    given = [n for n in ("doc_k", "doc_q") if n in s.fields]
+    if not s.definition.document or not given:
+        return
+    words = {"doc_k": "of the keys", "doc_q": "of the queries"}
+    for names in dict.fromkeys(((given[0],), tuple(given), (given[-1],))):
+        for side, by in (("later", 1), ("earlier", -1)):
+            moved = {n: _moved(s.fields[n], by) for n in names}
+            yield Alternative(f"{side}, {' and '.join(words[n] for n in names)}", fields=moved)
+
+
+def _moved(documents: Array, by: int) -> Array:
+    """Numbers of documents along the last axis, each place having that of its neighbour; the one at the end stays."""
+    n = documents.shape[-1]
+    return np.asarray(documents[..., np.clip(np.arange(n) - by, 0, n - 1)])
+
+
+def _one_sided(s: Situation) -> Iterator[Alternative]:
+    """Documents compared by order in place of equality."""
+    if s.definition.document:
+        for label, relation in (("earlier ones", sp.Ge), ("later ones", sp.Le)):
+            yield Alternative(label, edit=with_conjunct(partial(_compared, relation)))
+
+
+def _compared(relation: Callable[[sp.Expr, sp.Expr], sp.Basic], c: sp.Basic) -> sp.Basic:
+    """The equality of the documents of a query and a key as another relation of the two, the query's first."""
+    if not isinstance(c, sp.Equality) or not any(name_of(x).startswith("doc") for x in all_reads(c)):
+        return c
+    first, second = c.args
+    return relation(first, second) if I in first.free_symbols else relation(second, first)
 
 
 def _lengths(by: int) -> Rewrite:
@@ -104,6 +139,16 @@ ROWS = (
         _without("document"),
         threads=("axolotl#3796", "nanoVLM#204"), look="whether the borders of documents (cu_seqlens) reach the kernel",
         shows="several documents", blind="one document", convention="document",
+    ),
+    Fault(
+        "F170", "borders of documents one place off", "mathematics", "doc_q[i] == doc_k[j - 1]", "doc_q[i] == doc_k[j]", _borders,
+        look="< and <= where cumulated lengths are searched", shows="several documents", blind="one document",
+        convention="document",
+    ),
+    Fault(
+        "F171", "documents see others that come before, or after", "mathematics", "doc_q[i] >= doc_k[j]", "doc_q[i] == doc_k[j]",
+        _one_sided, look="the comparison of document numbers", shows="several documents", blind="one document",
+        convention="document",
     ),
     Fault(
         "F75", "padded keys are attended to: given lengths are ignored", "mathematics", "all keys", "j < length",

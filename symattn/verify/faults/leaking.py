@@ -31,6 +31,8 @@ from symattn.verify.faults.structure import (
 from symattn.verify.pack.laws import unread
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
+SMALL = (8, 4, 24, 48, 80, 96, 112)
+"""Tiles that are tried after them."""
 TILES = (16, 32, 64, 128, 256, 512)
 """Tiles of keys that kernels use."""
 
@@ -38,7 +40,7 @@ TILES = (16, 32, 64, 128, 256, 512)
 def tiles_of(s: Situation) -> tuple[int, ...]:
     """Tiles of keys that are tried: the declared one first, so that its name is the one that is told."""
     own = () if s.arithmetic.tile is None else (s.arithmetic.tile,)
-    return tuple(dict.fromkeys((*own, *TILES)))
+    return tuple(dict.fromkeys((*own, *TILES, *SMALL)))
 
 
 def leaked(program: Program) -> tuple[sp.Basic, ...]:
@@ -142,7 +144,7 @@ def _padding(s: Situation) -> Iterator[Alternative]:
     m, divisor = s.sizes.get("M", 0), s.program[found.divisor]
     masked = any(causal_like(c) for c in conjuncts(pairs_condition(s.program)))
     few = ((f"{k} key{'s' * (k > 1)}", k) for k in (1, 2, 3))
-    for label, count in (*few, *((f"tile {t}", -m % t) for t in (*tiles_of(s), 4, 8))):
+    for label, count in (*few, *((f"tile {t}", -m % t) for t in tiles_of(s))):
         if count:
             level = np.asarray(math.log(count))
             after = in_empty_rows(partial(_always, level))
@@ -205,6 +207,25 @@ def _boundary(s: Situation) -> Iterator[tuple[str, sp.Basic]]:
             yield f"tile {tile}", sp.Ne(sp.Mod(J, tile), tile - 1)
 
 
+def _last_maximum(s: Situation) -> Iterator[Alternative]:
+    """The log-sum-exp with the maximum of the last tile in the place of that of all keys."""
+    found = softmax_of(s.program)
+    if found is None or found.lse is None or not isinstance(found.shift, sp.Indexed) or not isinstance(found.score, sp.Indexed):
+        return
+    own, where = found.lse, found.weight.where
+    for tile in tiles_of(s):
+        start = (s.sizes.get("M", 0) - 1) // tile * tile
+        if start > 0:
+            top = tensor(fresh(s.program, "mlast"), *found.shift.indices)
+            last = Statement(top, found.score, (J,), "max", where=sp.And(where, sp.Ge(J, start)))
+            new = replace(own, expr=own.expr.xreplace({found.shift: top}))
+            yield Alternative(f"tile {tile}", edit=partial(_with_lse, own.name, last, new))
+
+
+def _with_lse(name: str, before: Statement, new: Statement, p: Program) -> Program:
+    return p.with_statements([y for x in p for y in ((before, new) if x.name == name else (x,))]) if name in p else p
+
+
 def _normaliser_alone(s: Situation) -> Iterator[Alternative]:
     """A key that counts in the normaliser and not in the average, and the other way round."""
     found = softmax_of(s.program)
@@ -262,6 +283,11 @@ ROWS = (
         look="the mask of the last tile of keys",
         shows="m no multiple of the tile; under a causal mask where they are appended behind it",
         blind="scores far above 0",
+    ),
+    Fault(
+        "F174", "LSE with the maximum of the last tile", "mathematics", "m_last + ln(l)", "m + ln(l)", _last_maximum,
+        look="which maximum is added back at the end", shows="the LSE of rows whose maximum is not in the last tile",
+        blind="one tile",
     ),
     Fault(
         "F87", "the last key is left out", "mathematics", "j < m - 1", "j < m",

@@ -104,6 +104,10 @@ def _right_of_window(s: Situation) -> Iterator[Alternative]:
         if right > 0:
             yield from s.changed("one key less", window=(left, right - 1))
         yield from s.changed("unlimited", window=(left, None))
+        if left is not None:
+            own = 1 if d.window_counts == "keys" else 0
+            yield from s.changed("both sides exchanged", window=(right + own, left - own))
+            yield from s.changed("both numbers exchanged", window=(right, left))
 
 
 def _no_window(s: Situation) -> Iterator[Alternative]:

@@ -177,6 +177,13 @@ def _scaled_sink(s: Situation) -> Iterator[Alternative]:
         )(s)
 
 
+def _sink_of_other_base(s: Situation) -> Iterator[Alternative]:
+    """Exponentials to base 2 of scores that were multiplied by log2(e), and of a sink that was not; and the other way round."""
+    for label, f in (("ln 2", sp.log(2)), ("log2(e)", 1 / sp.log(2))):
+        found = _sink(lambda e, _, f=f: e.xreplace({r: r * f for r in e.atoms(sp.Indexed) if name_of(r) == "sink"}))(s)
+        yield from (replace(a, label=f"times {label}") for a in found)
+
+
 def _dropout(change: Callable[[sp.Expr], sp.Expr]) -> Rewrite:
     """Another factor of the weights that dropout keeps: a function of p."""
 
@@ -287,6 +294,10 @@ ROWS = (
     Fault(
         "F114", "the sink is multiplied by the scale", "mathematics", "exp(scale*sink)", "exp(sink)", _scaled_sink,
         look="whether the sink joins before or after the scale", blind="scale = 1", convention="sink",
+    ),
+    Fault(
+        "F172", "the sink is not brought to the base of the exponentials", "mathematics", "2**(sink - m*log2(e))",
+        "exp(sink - m)", _sink_of_other_base, look="whether log2(e) multiplies the sink too", blind="sink = 0", convention="sink",
     ),
     Fault(
         "F115", "sinks of the wrong heads", "mathematics", "sink[h']", "sink[h]", lambda s: (

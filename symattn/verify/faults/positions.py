@@ -104,6 +104,16 @@ def _row_shift(s: Situation) -> Iterator[Alternative]:
                     yield Alternative(label, program=s.program.with_statements(changed).live())
 
 
+def _power(heads: int) -> int:
+    """The least power of two from a number of heads on."""
+    return 1 << (heads - 1).bit_length()
+
+
+def _below(heads: int) -> Array:
+    """The geometric slopes of the power of two below, gone on with for the other heads."""
+    return np.asarray(2.0 ** (-8 * (np.arange(heads) + 1) / (1 << (heads.bit_length() - 1))))
+
+
 _ALIBI = "the slopes, and the distance that they multiply"
 ROWS = (
     Fault(
@@ -121,6 +131,8 @@ ROWS = (
         labelled(
             ("plain geometric", _with_slopes(lambda a, h: np.array(published_slopes(h, interleaved=False)))),
             ("interleaved", _with_slopes(lambda a, h: np.array(published_slopes(h, interleaved=True)))),
+            ("of the next power of two", _with_slopes(lambda a, h: np.array(published_slopes(_power(h), interleaved=False)[:h]))),
+            ("of the power of two below", _with_slopes(lambda a, h: _below(h))),
         ), threads=("mlx#343", "mlx#3071"), look=_ALIBI, shows="H no power of two", blind="H a power of two",
         convention="alibi",
     ),

@@ -10,10 +10,10 @@ import sympy as sp
 from symattn.indexed import conjuncts, name_of, subscripts_of, tensor
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Edit, Situation
-from symattn.verify.faults.gradients import changed, row_terms
+from symattn.verify.faults.gradients import changed, to_value
 from symattn.verify.faults.leaking import leaked
 from symattn.verify.faults.masking import causal_bounds, with_part
-from symattn.verify.faults.structure import I, J, base_name, bounds_of, fresh, rewritten, with_conjunct, without
+from symattn.verify.faults.structure import I, J, base_name, bounds_of, fresh, rewritten, softmax_of, with_conjunct, without
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
 
@@ -139,13 +139,46 @@ def local_lse(s: Situation) -> Iterator[Alternative]:
     if not s.has_gradient or s.saved is None or s.sizes.get("M", 0) < 2:
         return
     half = s.sizes["M"] // 2
+    own = {"L", *_up(s.forward, "L")}
+    made = [x for x in s.forward if x.name in own]
     for label, c in (("of the first half of the keys", sp.Lt(J, half)), ("of the second half of the keys", sp.Ge(J, half))):
-        own = {"L", *_up(s.forward, "L")}
-        local = s.forward.with_statements(
-            [replace(x, where=sp.And(x.where, c)) if {I, J} <= set(x.domain) else x for x in s.forward if x.name in own], ("L",)
-        )
-        renamed = _apart(local, "local")
-        yield Alternative(label, gradient=_with_local(renamed))
+        yield _local(label, s, [replace(x, where=sp.And(x.where, c)) if {I, J} <= set(x.domain) else x for x in made])
+    found = softmax_of(s.program)
+    if found is not None and found.lse is not None and found.normalisation.total.name != found.divisor:
+        keys = s.forward["L"].expr.xreplace({found.normalisation.divisor: found.normalisation.total.target})
+        yield _local("without the sink", s, [replace(x, expr=keys) if x.name == "L" else x for x in made])
+
+
+def _local(label: str, s: Situation, made: list[Statement]) -> Alternative:
+    """Another log-sum-exp, of these statements, read by the whole backward."""
+    return Alternative(label, gradient=_with_local(_apart(s.forward.with_statements(made, ("L",)), "local")))
+
+
+def unnormalised_values(s: Situation) -> Iterator[Alternative]:
+    """DV from exp(s - m), the weights before their division by the sum."""
+    if s.has_gradient and any(base_name(x.name) == "P" for x in s.backward):
+        yield Alternative(gradient=_undivided)
+
+
+def _undivided(p: Program) -> Program:
+    weight = next((x for x in p if base_name(x.name) == "P" and {I, J} <= set(x.indices)), None)
+    if weight is None:
+        return p
+    made: list[Statement] = []
+    if isinstance(weight.expr, sp.exp):  # exp(s - L): the sum is exp(L - m)
+        score = next((t for t in sp.Add.make_args(weight.expr.exp) if J in t.free_symbols), None)
+        if score is None:
+            return p
+        top = tensor(fresh(p, "mtop"), *[x for x in weight.indices if x != J])
+        made = [Statement(top, score, (J,), "max", where=weight.where)]
+        total = sp.exp(score - weight.expr.exp - top)
+    else:
+        total = sp.fraction(weight.expr)[1]
+
+    def change(x: Statement) -> Statement:
+        return replace(x, expr=x.expr * total) if to_value(x) and not x.name.startswith("dV_") else x
+
+    return p.with_statements([y for x in p for y in ((x, *made) if x is weight else (change(x),))])
 
 
 def _up(p: Program, name: str) -> set[str]:
@@ -178,7 +211,7 @@ def _apart(p: Program, ending: str) -> tuple[Statement, ...]:
 
 def _with_local(made: tuple[Statement, ...]) -> Edit:
     def edit(p: Program) -> Program:
-        known = {s.name for s in p}
+        scalars = {s.name for s in made if not s.indices}  # the same in both, and read by both
         out = [
             replace(
                 s,
@@ -187,8 +220,9 @@ def _with_local(made: tuple[Statement, ...]) -> Edit:
                 ),
             )
             for s in p
+            if s.name not in scalars
         ]
-        return p.with_statements([*[s for s in made if s.name not in known], *out])
+        return p.with_statements([*made, *out])
 
     return edit
 
@@ -207,25 +241,3 @@ def rotated_back(s: Situation) -> Iterator[Alternative]:
         if own in s.backward and inner in s.backward:
             target = tensor(inner, *s.backward[own].indices)
             yield Alternative(f"d{letter}", gradient=_given_out(own, target))
-
-
-def sparse_support(s: Situation) -> Iterator[Alternative]:
-    """The size of the support taken over all rows."""
-    if not s.has_gradient or "kappa" not in s.backward or s.definition.normalizer not in ("sparsemax", "entmax15"):
-        return
-    k = s.backward["kappa"]
-    for label, reduce in (("summed over all rows", "sum"), ("the greatest of all rows", "max")):
-        name = fresh(s.backward, "kappaall")
-        shared = Statement(tensor(name), k.target, k.indices, reduce, range_only=False)  # type: ignore[arg-type]
-
-        def edit(p: Program, shared: Statement = shared, name: str = name) -> Program:
-            rows = set(row_terms(p))
-
-            def change(x: Statement) -> Statement:
-                return replace(
-                    x, expr=x.expr.xreplace({r: tensor(name) for r in x.expr.atoms(sp.Indexed) if name_of(r) == "kappa"})
-                )
-
-            return p.with_statements([y for x in p for y in ((shared, change(x)) if x.name in rows else (x,))])
-
-        yield Alternative(label, gradient=edit)

@@ -73,6 +73,8 @@ def _offsets(s: Situation) -> Iterator[Alternative]:
         return
     if d.rope_offset == "bottom-right":
         yield from s.changed("queries start at 0", rope_offset=None)
+        for word, by in (("later", 1), ("earlier", -1)):
+            yield from s.changed(f"queries start one {word}", rope_offset=s.sizes["M"] - s.sizes["N"] + by)
     else:
         yield from s.changed("queries start at m - n", rope_offset="bottom-right")
     own = d.rope_offset if isinstance(d.rope_offset, int) else 0

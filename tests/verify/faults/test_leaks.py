@@ -1,4 +1,4 @@
-"""A kernel in which nothing is wrong but that masked NaN or infinity reaches it is suspect, and named F31 with the way they take."""
+"""A kernel in which nothing is wrong but that masked NaN or infinity reaches it is suspect, and named F31 with its way."""
 
 from __future__ import annotations
 
