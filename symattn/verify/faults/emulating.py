@@ -29,7 +29,7 @@ TILES = (16, 32, 64, 128, 256, 512)
 """Tiles of keys that are tried."""
 SMALL = (8, 4, 2, 1, 24, 48, 80, 96, 112)
 """Those that are tried after them where it is cheap: smaller ones, and widths of tensor cores that are no power of two."""
-MANY, MOST = 256, 2048
+MANY, MOST = 64, 2048
 """How many tiles an emulation takes: of any fault, and of what is rounded once a tile, which shows on long rows alone."""
 ERRORS = 64
 """Unit roundoffs that a number may be off by before it is rounded."""
