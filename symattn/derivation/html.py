@@ -43,6 +43,8 @@ SHEET = (
     "@media print{html{background:#fff}}"
 )
 """What is said of the page around the derivation."""
+TELEPHONE = 28
+"""About how many characters of a condition fit on a line of a telephone; words in formulas do not break by themselves."""
 
 
 @cache
@@ -127,7 +129,7 @@ def _step(s: Step, d: Derivation, blocks: Blocks, live: bool) -> list[str]:
     out += [f"<p>{blocks.words(s.reason)}</p>"] if s.reason else []
     for k, f in enumerate(s.formulas):
         tag = "" if k else f'<span class="tag">({s.number})</span>'
-        out.append(f'<div class="f">{tag}{pieces(formula_parts(f.latex))}</div>')
+        out.append(f'<div class="f">{tag}{pieces(formula_parts(f.latex, condition_room=TELEPHONE))}</div>')
     if s.shapes and not any(r"\underset" in f.latex for f in s.formulas):
         said = ", ".join(f"{math(letter)}: {math(shape)}" for letter, shape in s.shapes)
         out.append(f'<p class="say">Shapes: {said}.</p>')

@@ -124,9 +124,9 @@ def cell_piece(cell: Cell, style: Style, exact: bool) -> Piece:
     return Piece("".join(p.latex for p in pieces), "".join(p.text for p in pieces))
 
 
-def formula_parts(latex: str, room: int = WIDEST) -> tuple[Part, ...]:
+def formula_parts(latex: str, room: int = WIDEST, condition_room: int | None = None) -> tuple[Part, ...]:
     r"""A formula in symbols torn at its relation, at sums outside of all brackets, and before its condition; a term wider than
-    ``room`` is torn inside, too.
+    ``room`` is torn inside, too, and a condition wider than its own room.
 
     >>> [(p.relation, [q.text for q in p.pieces]) for p in formula_parts(r"dS = P \circ (dP - D) + E \quad\text{where } j \le i")]
     [('', ['dS']), ('=', ['P ∘ (dP - D)', '+ E', 'where j ≤ i'])]
@@ -136,7 +136,7 @@ def formula_parts(latex: str, room: int = WIDEST) -> tuple[Part, ...]:
     parts = [Part("", (_piece(left[1]),))]
     parts += [Part(sign, tuple(_piece(q) for p in _split_sums(side) for q in _torn(p, room))) for sign, side in right]
     if where:
-        pieces = [_piece(x) for x in _condition(r"\text{where }" + condition, room)]
+        pieces = [_piece(x) for x in _condition(r"\text{where }" + condition, condition_room or room)]
         parts[-1] = Part(parts[-1].relation, (*parts[-1].pieces, *pieces))
     return tuple(parts)
 
