@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 
 from symattn.errors import WorkerError
-from symattn.truth.work.executors import Serial, cores, opened, warmed
+from symattn.truth.work.executors import Serial, cores, opened, warm
 from symattn.truth.work.items import Done, Item, perform
 from symattn.truth.work.progress import Progress
 
@@ -65,7 +65,7 @@ class Work:
     def begin(self) -> None:
         """Processes that will be needed in any case begin to load what they need, while the job is prepared here."""
         if self.executor is None and self.cluster is None and isinstance(self.workers, int) and self.workers > 1:
-            warmed()
+            warm()
 
 
 class Crew:

@@ -11,13 +11,15 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.context import BaseContext
+from pathlib import Path
 from typing import Any
 
 from symattn.errors import LimitError, MissingDependencyError, WorkerError
 
-__all__ = ["Serial", "cores", "opened", "warmed"]
+__all__ = ["Serial", "cores", "opened", "started", "warm"]
 
 MOST = 1024
 LOADED = ["symattn.truth.work.items", "symattn.truth.limbs", "symattn.truth.double"]
@@ -54,17 +56,40 @@ def cores() -> int:
         return max(1, os.cpu_count() or 1)
 
 
-def warmed() -> BaseContext:
-    """How processes are started here; what they need is being loaded from now on, on a core that has nothing to do yet.
+def started() -> BaseContext:
+    """How processes are started here.
 
-    On Linux a server process loads it once, and workers are copies of that (the ``forkserver`` of Python, which lives until this
-    process ends); elsewhere each worker is a new process that loads it when it is started.
+    On Linux workers are copies of a process that has loaded what they need: of this one while it has one thread, so that none
+    can hold a lock that its copy would wait for; else of a server process that loads it once (the ``forkserver`` of Python, which
+    lives until this process ends). Elsewhere each worker is a new process that loads it when it is started.
 
-    >>> warmed().get_start_method() in ("forkserver", "spawn")
+    >>> started().get_start_method() in ("fork", "forkserver", "spawn")
     True
     """
     if sys.platform != "linux":
         return get_context("spawn")
+    if not _alone():
+        return _served()
+    for name in LOADED:
+        import_module(name)
+    return get_context("fork")
+
+
+def warm() -> None:
+    """Where workers will be copies of a server, it begins to load what they need, on a core that has nothing to do yet."""
+    if sys.platform == "linux" and not _alone():
+        _served()
+
+
+def _alone() -> bool:
+    """Whether this process has one thread, those of libraries counted."""
+    try:
+        return len(list(Path("/proc/self/task").iterdir())) == 1
+    except OSError:
+        return False
+
+
+def _served() -> BaseContext:
     from multiprocessing import forkserver
 
     context = get_context("forkserver")
@@ -118,7 +143,7 @@ def opened(workers: int | None = None, cluster: str | None = None) -> Iterator[E
     if count == 1:
         yield Serial()
         return
-    pool = ProcessPoolExecutor(count, mp_context=warmed(), initializer=_quiet)
+    pool = ProcessPoolExecutor(count, mp_context=started(), initializer=_quiet)
     try:
         yield pool
     finally:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
+import subprocess
 import sys
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -272,6 +275,37 @@ def test_workers_have_loaded_what_they_need_before_they_are_asked() -> None:
 )
 def test_processes_begin_to_load_only_where_they_will_be_needed(work: Work, wanted: int, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
-    monkeypatch.setattr(crew, "warmed", lambda: begun.append(1))
+    monkeypatch.setattr(crew, "warm", lambda: begun.append(1))
     work.begin()
     assert len(begun) == wanted
+
+
+COPIED = """
+import threading
+import numpy as np
+from symattn import Attention
+from symattn.truth.work import Work
+from symattn.truth.work.executors import started
+
+def found(workers):
+    q, k, v = (np.random.default_rng(x).normal(size=(1, 2, 24, 8)).astype(np.float32) for x in range(3))
+    out = Attention().truth(q, k, v, bits=100, tier="limbs", work=Work(workers=workers, blocks=1))["out"]
+    return [(x.mid, x.rad) for x in (out[0, h, i, c] for h in range(2) for i in range(0, 24, 5) for c in (0, 7))]
+
+if __name__ == "__main__":
+    one, alone = found(1), found(2)
+    print(started().get_start_method(), one == alone)
+    held = threading.Event()
+    threading.Thread(target=held.wait, daemon=True).start()
+    print(started().get_start_method(), one == found(2))
+    held.set()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each worker is a new process")
+def test_a_process_is_copied_while_it_has_one_thread_and_never_with_two(tmp_path: Path) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text(COPIED)
+    once = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, str(script)], env={**os.environ, **once}, capture_output=True, text=True, timeout=300)
+    assert done.stdout.split("\n")[:2] == ["fork True", "forkserver True"], done.stderr
