@@ -1,6 +1,6 @@
 """``python -m benchmarks [N] [--rounds R] [--only K,K] [--write]``: what exact values cost, side by side.
 
-``--write`` writes ``docs/performance.md``.
+``--write`` writes ``docs/performance.md``; with ``--only`` the other rows stay as they are there.
 
 Times are processor times with one BLAS thread, in interleaved rounds, medians; ratios of one run can be compared, seconds of two
 runs cannot. N (1024) is the number of queries and keys.
@@ -41,7 +41,8 @@ def main() -> int:
                 print(f"   {what:40} {ratio:10.3g}", flush=True)
                 found.append((row, what, ratio))
     if asked.write:
-        PAGE.write_text(page(found, asked.n, asked.rounds), encoding="utf-8")
+        before = PAGE.read_text(encoding="utf-8") if asked.only else ""
+        PAGE.write_text(page(found, asked.n, asked.rounds, before), encoding="utf-8")
     return 0
 
 

@@ -33,7 +33,13 @@ def versions() -> str:
     return f"Python {platform.python_version()}, {known}; {platform.machine()}, {platform.system()}"
 
 
-def page(found: Sequence[tuple[Row, str, float]], n: int, rounds: int) -> str:
-    """The Markdown of a run."""
-    lines = [f"| {row.what} | {what} | {ratio:.3g} | {row.asked} | {row.aim} |" for row, what, ratio in found]
-    return HEAD.format(command=f"n = {n}, {rounds} rounds", versions=versions()) + "\n".join(lines) + "\n"
+def page(found: Sequence[tuple[Row, str, float]], n: int, rounds: int, before: str = "") -> str:
+    """The Markdown of a run; rows that it did not measure stay as they are on the page ``before``."""
+    new = {_key(line := f"| {row.what} | {what} | {ratio:.3g} | {row.asked} | {row.aim} |"): line for row, what, ratio in found}
+    kept = {_key(line): line for line in before.splitlines() if line.startswith("| ") and not line.startswith("| what |")}
+    lines = {**kept, **new} if kept else new
+    return HEAD.format(command=f"n = {n}, {rounds} rounds", versions=versions()) + "\n".join(lines.values()) + "\n"
+
+
+def _key(line: str) -> tuple[str, ...]:
+    return tuple(line.split("|")[1:3])
