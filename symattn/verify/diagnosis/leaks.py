@@ -114,8 +114,9 @@ def _reached(o: Observed, run: Rerun) -> Reached:
 def _special(o: Observed, run: Rerun, source: str, poison: float) -> dict[str, Array]:
     """The elements that are special with a special value in masked keys, or values, and are not with zeros there."""
     gradients = any(n.startswith("grad_") for n in o.tensors)
-    clean = run(o, _filled(o, {}), gradients)
-    other = run(o, _filled(o, {source: poison}), gradients)
+    with np.errstate(all="ignore"):  # 0 times infinity is what is looked for
+        clean = run(o, _filled(o, {}), gradients)
+        other = run(o, _filled(o, {source: poison}), gradients)
     found = {}
     for n in (n for n in o.tensors if n in clean and n in other):
         a, b = clean[n].astype(np.float64), other[n].astype(np.float64)

@@ -65,6 +65,23 @@ def test_a_leak_into_gradients_alone(into, said):
     assert found.fault == ("F31",) and said in found.title and "O " not in found.where
 
 
+def weights_of_zero(query, key, value, *, is_causal=True, causal_alignment="top-left", **options):
+    """Attention as it is written first: masked values are multiplied by a weight of 0."""
+    group = query.shape[1] // key.shape[1]
+    key, value = np.repeat(key, group, axis=1), np.repeat(value, group, axis=1)
+    scores = query @ key.swapaxes(-1, -2) * np.float32(query.shape[-1] ** -0.5)
+    scores = np.where(np.tri(query.shape[2], key.shape[2], dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights @ value / weights.sum(-1, keepdims=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinity_is_tried_where_warnings_are_errors():
+    (found,) = judged(weights_of_zero).diagnosis
+    assert "(values alone; into O" in found.title
+    assert any("in masked values alone: NaN reaches O, infinity reaches O" in line for line in found.lines)
+
+
 def test_infinity_alone():
     report = judged(reads("value", special=np.isinf), only="normal,poison")
     assert {c.case: c.verdict for c in report.cases} == {"normal": "pass", "poison": "pass"} and report.verdict == "suspect"
