@@ -79,7 +79,7 @@ def weights_of_zero(query, key, value, *, is_causal=True, causal_alignment="top-
 def test_infinity_is_tried_where_warnings_are_errors():
     (found,) = judged(weights_of_zero).diagnosis
     assert "(values alone; into O" in found.title
-    assert any("in masked values alone: NaN reaches O, infinity reaches O" in line for line in found.lines)
+    assert any("in masked values alone: NaN reaches O, infinity reaches O" in line for line in found.text)
 
 
 def test_infinity_alone():
