@@ -170,18 +170,20 @@ def _zero_sinks(s: Situation) -> Iterator[Alternative]:
         yield Alternative(fields={"sinks": np.zeros_like(s.fields["sinks"])}, after=_without_sinks(s))
 
 
+def _sink_times(f: sp.Expr) -> Rewrite:
+    """The sink multiplied where it is read."""
+    return _sink(lambda e, _: e.xreplace({r: r * f for r in e.atoms(sp.Indexed) if name_of(r) == "sink"}))
+
+
 def _scaled_sink(s: Situation) -> Iterator[Alternative]:
     if s.definition.sink and "scale" in s.program:
-        yield from _sink(
-            lambda e, found: e.xreplace({r: r * tensor("scale") for r in e.atoms(sp.Indexed) if name_of(r) == "sink"})
-        )(s)
+        yield from _sink_times(tensor("scale"))(s)
 
 
 def _sink_of_other_base(s: Situation) -> Iterator[Alternative]:
     """Exponentials to base 2 of scores that were multiplied by log2(e), and of a sink that was not; and the other way round."""
     for label, f in (("ln 2", sp.log(2)), ("log2(e)", 1 / sp.log(2))):
-        found = _sink(lambda e, _, f=f: e.xreplace({r: r * f for r in e.atoms(sp.Indexed) if name_of(r) == "sink"}))(s)
-        yield from (replace(a, label=f"times {label}") for a in found)
+        yield from (replace(a, label=f"times {label}") for a in _sink_times(f)(s))
 
 
 def _dropout(change: Callable[[sp.Expr], sp.Expr]) -> Rewrite:
