@@ -25,7 +25,7 @@ from symattn.theorems.conditions import (
     of_gradient,
 )
 from symattn.theorems.copies import beside
-from symattn.theorems.subject import ANY_MASK, GROUPED, Subject, gradient_of
+from symattn.theorems.subject import ANY_MASK, GROUPED, Subject, gradient_of, starred
 from symattn.theorems.theorem import Condition, Theorem
 
 __all__ = ["ROWS"]
@@ -116,10 +116,6 @@ def _duality(s: Subject) -> tuple[Claim, ...]:
     return (Equal(claim.program, claim.left, claim.right, claim.text, s.plain, back.seeds, opaque=(every, None)),)
 
 
-def _starred(x: Tensor) -> Tensor:
-    return tensor(name_of(x) + "*", *subscripts_of(x))
-
-
 def _group_sum(s: Subject) -> tuple[Claim, ...]:
     """The same attention with a key of its own for every query head: its gradients, summed over the group."""
     if not s.group:
@@ -132,7 +128,7 @@ def _group_sum(s: Subject) -> tuple[Claim, ...]:
         users = [t for t in s.plain if x in t.reads]
         if not all(set(s.group) <= set(t.domain) for t in users) or any(name in t.needs and t not in users for t in s.plain):
             raise NotStatedError(f"{name} is changed before the query heads read it")
-        readers = [replace(t, target=_starred(t.target), expr=t.expr.xreplace({x: many})) for t in users]
+        readers = [replace(t, target=starred(t.target), expr=t.expr.xreplace({x: many})) for t in users]
         copy = beside(s.plain, [Statement(many, x), *readers])
         apart = copy.program.with_statements(copy.program.statements, [copy.program.outputs[-1]]).live()
         theirs = backward(apart, [name + "*"]).program

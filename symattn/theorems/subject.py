@@ -16,7 +16,7 @@ from symattn.errors import NotStatedError
 from symattn.indexed import Tensor, integer_symbols, name_of, subscripts_of, tensor
 from symattn.program import Program, Statement
 
-__all__ = ["ANY_MASK", "GROUPED", "Subject", "gradient_of"]
+__all__ = ["ANY_MASK", "GROUPED", "Subject", "gradient_of", "starred"]
 
 GROUPED = {"heads": 4, "kv_heads": 2}
 ANY_MASK = {**GROUPED, "attn_mask": "boolean"}
@@ -176,3 +176,13 @@ def gradient_of(x: Tensor) -> Tensor:
     dS[i, j]
     """
     return tensor("d" + name_of(x), *subscripts_of(x))
+
+
+def starred(x: Tensor) -> Tensor:
+    """The tensor of a copy of the program, at the same place.
+
+    >>> from symattn.indexed import index
+    >>> starred(tensor("S", index("i"), index("j"))).base
+    S*
+    """
+    return tensor(name_of(x) + "*", *subscripts_of(x))

@@ -26,14 +26,10 @@ from symattn.theorems.conditions import (
 )
 from symattn.theorems.copies import Beside, beside
 from symattn.theorems.signs import AtLeastZero
-from symattn.theorems.subject import ANY_MASK, Subject
+from symattn.theorems.subject import ANY_MASK, Subject, starred
 from symattn.theorems.theorem import Condition, Theorem
 
 __all__ = ["ROWS"]
-
-
-def _starred(x: Tensor) -> Tensor:
-    return tensor(name_of(x) + "*", *subscripts_of(x))
 
 
 # ---------------------------------------------------------------- permutations
@@ -67,7 +63,7 @@ def _moved_along(program: Program, a: sp.Symbol, pi: Tensor) -> list[Statement]:
                 plain = all(b in s.domain for b in subscripts_of(x)) and len(set(subscripts_of(x))) == len(subscripts_of(x))
                 if name_of(x) in program.inputs and a in subscripts_of(x) and plain:
                     found.setdefault(name_of(x), x)
-    return [Statement(_starred(x), x.xreplace({a: pi})) for x in found.values()]
+    return [Statement(starred(x), x.xreplace({a: pi})) for x in found.values()]
 
 
 def _permuted(s: Subject, a: sp.Symbol, name: str) -> tuple[Beside, tuple[Statement, ...]]:
@@ -187,7 +183,7 @@ def _masked_keys(s: Subject) -> tuple[Claim, ...]:
         shapes[name_of(other)] = tuple(s.plain.dims[a] for a in at)
         extra += [kept, *unseen, row]
         table[x] = row.target
-    changed = [replace(t, target=_starred(t.target), expr=t.expr.xreplace(table)) for t in _readers(s)]
+    changed = [replace(t, target=starred(t.target), expr=t.expr.xreplace(table)) for t in _readers(s)]
     copy = beside(s.plain, changed, extra, shapes=shapes)
     text = "O_i does not change when masked keys and values do"
     return (Equal(copy.program, "O*", "O", text, pairs=copy.pairs),)
@@ -237,7 +233,7 @@ def _row_terms(s: Subject) -> tuple[Statement, sp.Expr]:
 
 def _row_constant(s: Subject) -> tuple[Claim, ...]:
     z, row = _row_terms(s)
-    copy = beside(s.plain, [replace(z, target=_starred(z.target), expr=sp.expand(z.expr) - row)])
+    copy = beside(s.plain, [replace(z, target=starred(z.target), expr=sp.expand(z.expr) - row)])
     text = f"O without the term {row} of the score = O"
     return (Equal(copy.program, "O*", "O", text, steps=range_steps(copy, -row), pairs=copy.pairs),)
 
@@ -250,7 +246,7 @@ def _smoothing(s: Subject) -> tuple[Claim, ...]:
     mean = Statement(tensor("meanK", *at), k / s.program.dims[j], (j,))
     shift = Statement(tensor("rowshift", *s.row), q * mean.target, (c,))
     program = s.program
-    copy = beside(program, [Statement(_starred(k), k - mean.target)], [mean, shift])
+    copy = beside(program, [Statement(starred(k), k - mean.target)], [mean, shift])
     steps, moved_by = _smoothing_steps(s, copy, shift.target)
     claims: list[Claim] = [Equal(copy.program, "O*", "O", "O(Q, K - mean K, V) = O(Q, K, V)", steps=steps, pairs=copy.pairs)]
     if "L*" in copy.program and moved_by is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -43,10 +44,7 @@ def _ways(p: Program, s: Situation) -> Iterator[_Way]:
 def _sizes(over: Sequence[sp.Symbol], s: Situation) -> int:
     """Of how many counts one is made."""
     sizes = {"b": s.sizes["B"], "k": s.sizes["HKV"], "g": s.sizes["H"] // s.sizes["HKV"], "i": s.sizes["N"]}
-    found = 1
-    for x in over:
-        found *= sizes[str(x)]
-    return found
+    return math.prod(sizes[str(x)] for x in over)
 
 
 def _shared(p: Program, count: Statement, role: str, over: Sequence[sp.Symbol], number: int) -> Iterator[_Way]:

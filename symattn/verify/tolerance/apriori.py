@@ -261,7 +261,7 @@ class _Apriori:
     def _term(self, f: sp.Expr, s: Statement) -> Reach | None:
         """Another factor of a term: a number, an input, a tensor of degree 0."""
         if f.is_number:
-            return Reach(abs(float(f)), 0.0 if f.is_Integer else 2 * self.rules.unit(self.a.compute).u * abs(float(f)))
+            return self.rules.number(f)
         if f not in reads(f) or self.degrees.get(name_of(f), {}) != {}:
             return None
         r = self._reach(name_of(f))
@@ -316,7 +316,7 @@ class _Apriori:
         if any(isinstance(self.found.get(name_of(x)), Share) or self.degrees.get(name_of(x), {}) != {} for x in reads(e)):
             return None
         if e.is_number:
-            return Reach(abs(float(e)), 0.0 if e.is_Integer else 2 * self.rules.unit(self.a.compute).u * abs(float(e)))
+            return self.rules.number(e)
         return self._reach(name_of(e)) if e in reads(e) else over(self._evaluated(self._part(s, e)))
 
     def _part(self, s: Statement, e: sp.Expr) -> Statement:

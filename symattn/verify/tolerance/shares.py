@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement
@@ -68,6 +69,11 @@ class Shares:
         rel = (1 + rel) * (1 + error) ** again - 1
         fall = 1 - math.exp(-exponent) * max(1 - error, 0.0) ** again
         return Share(name, None, 1.0, rel * UP, again * u.tiny, min(fall * UP, 1.0), False, False)
+
+    def number(self, e: sp.Expr) -> Reach:
+        """A number: an integer is exact, any other is computed in two roundings."""
+        size = abs(float(e))
+        return Reach(size, 0.0 if e.is_Integer else 2 * self.unit(self.a.compute).u * size)
 
     def operand(self, r: Reach, given: bool) -> Reach:
         """Another tensor as a matrix product reads it; an intermediate one may be cast as weights are or as dS is."""
