@@ -17,6 +17,7 @@ from symattn.derivation.mathml import in_line, math, pieces
 from symattn.derivation.svgparts import inline_svg
 
 _NAMED = re.compile(r"\b([Ss]teps?) (\d+)((?:, \d+)*(?:,? and \d+)?)")
+_MARKS = frozenset(".,;:)?!")
 _NUMBER = re.compile(r"(?<![\w)\]])\((\d+)\)")
 
 
@@ -73,8 +74,22 @@ class Blocks:
         return _WRITERS[type(b)](self, b)
 
     def parts(self, found: Sequence[Part]) -> str:
-        """Words and formulas in a line."""
-        return "".join(self.words(p) if isinstance(p, str) else in_line(p.latex) for p in found)
+        """Words and formulas in a line; a mark that follows a formula stays on its line.
+
+        >>> from symattn.derivation.document import Formula
+        >>> Blocks().parts(["the loss by ", Formula("T", "T"), ", held fixed"])
+        'the loss by <span class="k"><math><mrow><mi>T</mi></mrow></math>,</span> held fixed'
+        """
+        out = ""
+        for p in found:
+            if not isinstance(p, str):
+                out += in_line(p.latex)
+            elif out.endswith("</math>") and p[:1] in _MARKS:
+                before, sign, formula = out.rpartition("<math")
+                out = f'{before}<span class="k">{sign}{formula}{html_text(p[0])}</span>{self.words(p[1:])}'
+            else:
+                out += self.words(p)
+        return out
 
     def prose(self, b: Prose) -> list[str]:
         """A paragraph."""

@@ -44,13 +44,13 @@ class Checker(HTMLParser):
     ALLOWED = frozenset(
         re.findall(
             r"\w+",
-            "html head meta title style body article h1 h2 h3 p b code a table caption thead tbody tr td th ul ol li section div "
-            "span figure figcaption form fieldset legend label input output button script math mrow mi mn mo mfrac msqrt msub "
-            "msup msubsup munder munderover mtext mspace mover mtable mtr mtd mstyle svg g path text "
+            "html head meta title style body article h1 h2 h3 p b wbr code a table caption thead tbody tr td th ul ol li section "
+            "div span figure figcaption form fieldset legend label input output button script math mrow mi mn mo mfrac msqrt "
+            "msub msup msubsup munder munderover mtext mspace mover mtable mtr mtd mstyle svg g path text "
             "defs use clippath rect pattern",
         )
     )
-    VOID = frozenset({"meta", "input"})
+    VOID = frozenset({"meta", "input", "wbr"})
 
     def __init__(self) -> None:
         super().__init__()
