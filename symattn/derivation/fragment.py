@@ -23,7 +23,6 @@ NEEDS = r"""% {title}
 """
 BEGIN = r"""\begingroup
 \setlength{\parindent}{0pt}\setlength{\parskip}{4pt plus 2pt}
-\allowdisplaybreaks
 \sloppy"""
 END = r"\par\endgroup"
 _LABELS = re.compile(rf"\\(label|ref|eqref|pageref)\{{{LABEL}")

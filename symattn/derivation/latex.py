@@ -11,7 +11,7 @@ from dataclasses import replace
 from symattn.derivation.document import Derivation, Grid, Step, conventions
 from symattn.derivation.escaping import arrow, latex_text, shortened, visible
 from symattn.derivation.latexblocks import sections, words
-from symattn.derivation.latexlines import WIDTH, broken, display, items
+from symattn.derivation.latexlines import WIDTH, broken, display, items, run_on
 from symattn.derivation.layout import (
     MARGIN,
     RELATIONS,
@@ -54,7 +54,7 @@ def body(d: Derivation, width: int = WIDTH, labelled: Collection[int] = ()) -> l
             out += [rf"\subsection*{{{title}}}", *items(map(latex_text, said))]
     rows = [f"{latex_text(name)}: {latex_text(value)}" for name, value in conventions(d)]
     out += [r"\subsection*{Conventions}", *items(rows)]
-    return [INTERCAL, *out] if any(r"\intercal" in line for line in out) else out
+    return [*([INTERCAL] if any(r"\intercal" in line for line in out) else []), *run_on(out)]
 
 
 def _sentences(texts: Iterable[str]) -> list[str]:

@@ -114,9 +114,10 @@ def _width(part: Part) -> int:
 
 def algorithm(a: Algorithm, width: int) -> list[str]:
     """Pseudo-code between rules; a line that is too long goes on below its own beginning."""
-    out = [OPENING, rf"\textbf{{Algorithm:}} {words(a.title)}\par"]
+    out = [OPENING, rf"\textbf{{Algorithm:}} {words(a.title)}\par\nopagebreak"]
     for word, parts in (("takes", a.takes), ("gives", a.gives)):
-        out += [rf"\noindent\hangindent=3.5em\makebox[3.5em][l]{{\textit{{{word}}}}}{said(parts)}\par"] if parts else []
+        line = rf"\noindent\hangindent=3.5em\makebox[3.5em][l]{{\textit{{{word}}}}}{said(parts)}\par\nopagebreak"
+        out += [line] if parts else []
     for k, line in enumerate(a.lines, 1):
         deep = 2.5 + 1.5 * line.depth
         number = rf"\makebox[{deep:g}em][l]{{\makebox[1.5em][r]{{\small {k}}}}}"

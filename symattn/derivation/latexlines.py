@@ -12,6 +12,8 @@ WIDTH = 76
 """Characters that fit on a line of the document, about."""
 TYPES = ((1.3, r"\tiny"), (1.12, r"\scriptsize"), (1.0, r"\footnotesize"))
 """How much wider than a line a formula is, about -> the type that it is set in."""
+KEPT = 8
+"""A display of at most so many lines, those of matrices counted, stays on one page."""
 
 
 def items(rows: Iterable[str]) -> list[str]:
@@ -26,8 +28,29 @@ def display(groups: Iterable[Sequence[str]], gap: str = "", width: int | None = 
         return []
     out = [r"\begin{align*}", *(r + rf" \\{gap}" for r in rows[:-1]), rows[-1], r"\end{align*}"]
     over = widest(rows) / width if width is not None else 0
-    small = next((size for least, size in TYPES if over > least), None)
-    return [rf"\begingroup{small}", *out, r"\endgroup"] if small else out
+    small = next((size for least, size in TYPES if over > least), "")
+    lines = sum(1 + r.count(r" \\") for r in rows)
+    torn = r"\allowdisplaybreaks" if len(rows) > 1 and lines > KEPT else ""
+    return [rf"\begingroup{torn}{small}", *out, r"\endgroup"] if torn or small else out
+
+
+# those in small type are not among them: the lines of the words would be set too close
+_DISPLAYS = (r"\begin{align*}", r"\begingroup\allowdisplaybreaks")
+
+
+def run_on(lines: Sequence[str]) -> list[str]:
+    r"""Lines of a body in which a display belongs to the paragraph that stands before it.
+
+    A paragraph that ends there would make TeX begin an empty one: a blank line, at which a page may end below the words.
+
+    >>> run_on([r"The scores.\par", r"\begin{align*}", r"S &= R", r"\end{align*}", r"How known.\par"])[0]
+    'The scores.'
+    """
+    followed = [*lines[1:], ""]
+    return [
+        line.removesuffix(r"\par") if below in _DISPLAYS and not line.startswith(r"\par") else line
+        for line, below in zip(lines, followed, strict=True)
+    ]
 
 
 def widest(rows: Iterable[str]) -> int:

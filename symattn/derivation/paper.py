@@ -28,7 +28,6 @@ PREAMBLE = r"""\documentclass[10pt,fleqn]{{article}}
 \setlength{{\parindent}}{{0pt}}
 \setlength{{\mathindent}}{{12pt}}
 \setlength{{\parskip}}{{4pt plus 2pt}}
-\allowdisplaybreaks
 \sloppy
 \begin{{document}}
 """
