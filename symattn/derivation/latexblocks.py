@@ -116,8 +116,8 @@ def algorithm(a: Algorithm, width: int) -> list[str]:
     """Pseudo-code between rules; a line that is too long goes on below its own beginning."""
     out = [OPENING, rf"\textbf{{Algorithm:}} {words(a.title)}\par\nopagebreak"]
     for word, parts in (("takes", a.takes), ("gives", a.gives)):
-        line = rf"\noindent\hangindent=3.5em\makebox[3.5em][l]{{\textit{{{word}}}}}{said(parts)}\par\nopagebreak"
-        out += [line] if parts else []
+        row = rf"\noindent\hangindent=3.5em\makebox[3.5em][l]{{\textit{{{word}}}}}{said(parts)}\par\nopagebreak"
+        out += [row] if parts else []
     for k, line in enumerate(a.lines, 1):
         deep = 2.5 + 1.5 * line.depth
         number = rf"\makebox[{deep:g}em][l]{{\makebox[1.5em][r]{{\small {k}}}}}"
