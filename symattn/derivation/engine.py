@@ -236,10 +236,10 @@ class _Engine:
 
     def sections(self, steps: Sequence[Step], letters: Letters) -> tuple[Section, ...]:
         """The gradient as a derivation by differentials, around its steps."""
-        if not self.page.told or self.notation.columns or self.made.tangent or not self.made.gradient:
+        if not self.page.told or self.made.tangent or not self.made.gradient:
             return ()
-        found = gradient_sections(self.definition, steps, self.form, letters, self.made.program)
-        return signed(found, self.notation.signed)
+        found = gradient_sections(self.definition, steps, self.form, letters, self.made.program, self.notation.columns)
+        return signed(found, self.notation.signed, self.notation.worded)
 
     @property
     def places(self) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TypeVar
 
 from symattn.derivation import blocks, document
+from symattn.derivation.columns import worded
 from symattn.derivation.document import Formula, Step
 from symattn.derivation.unicodemath import INDICES, unicode_math
 from symattn.derivation.unicodemath import SIZES as JOINED
@@ -198,8 +199,12 @@ class Notation:
 
     def written(self, step: Step) -> Step:
         """A step with the signs of the notation in its formulas, and its letters in its words."""
-        name, reason, remark = map(self.spoken, (step.name, step.reason, step.remark))
+        name, reason, remark = (self.spoken(self.worded(x)) for x in (step.name, step.reason, step.remark))
         return replace(signed(step, self.signed), name=name, reason=reason, remark=remark)
+
+    def worded(self, text: str) -> str:
+        """A sentence on rows of matrices, which are columns where the notation says so."""
+        return worded(text) if self.columns else text
 
     def spoken(self, text: str) -> str:
         r"""A sentence that mentions tensors by their letters, with those of the notation.
@@ -222,8 +227,8 @@ def _spoken(tex: str) -> str:
 T = TypeVar("T")
 
 
-def signed(data: T, change: Callable[[str], str]) -> T:
-    """A step, a section or any other data of a page with its formulas changed.
+def signed(data: T, change: Callable[[str], str], say: Callable[[str], str] = str) -> T:
+    """A step, a section or any other data of a page with its formulas changed, and with its words where it is said how.
 
     >>> from symattn.derivation.document import Formula, Step
     >>> signed((Formula("a", "b"), "c"), str.upper)
@@ -232,7 +237,9 @@ def signed(data: T, change: Callable[[str], str]) -> T:
     if isinstance(data, Formula):
         return replace(data, latex=change(data.latex), markdown=change(data.markdown))
     if isinstance(data, tuple):
-        return type(data)(signed(x, change) for x in data)
+        return type(data)(signed(x, change, say) for x in data)
+    if isinstance(data, str):
+        return say(data)  # type: ignore[return-value]
     if is_dataclass(data) and not isinstance(data, type) and type(data).__module__ in PAGES:
-        return replace(data, **{f.name: signed(getattr(data, f.name), change) for f in fields(data)})
+        return replace(data, **{f.name: signed(getattr(data, f.name), change, say) for f in fields(data)})
     return data

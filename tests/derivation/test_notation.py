@@ -13,6 +13,7 @@ from symattn import Attention
 from symattn.definition import Definition
 from symattn.derivation import Derivation, derive, examples
 from symattn.derivation.columns import by_columns, matrices, turned
+from symattn.derivation.differentials.linear import differentials
 from symattn.derivation.notation import Notation, letter
 from symattn.derivation.notationfile import load, parse, shipped
 from symattn.errors import DefinitionError, FileFormatError, UnknownNameError
@@ -224,6 +225,39 @@ def test_in_columns_the_numbers_are_the_same() -> None:
             assert left == [list(x) for x in zip(*right, strict=True)], a.tensors
     column = [x.item.index for x in columns["P"].lines if x.item.tensor == "P"]
     assert column == [(0, 0), (1, 0)] and columns["P"].grids[0].row_words == ("thinking", "machines")
+
+
+def test_in_columns_the_gradient_is_derived_too() -> None:
+    rows, columns = (derive(Definition(softcap=3, lse=False), gradient=True, notation=x) for x in (None, COLUMN))
+    assert [s.title for s in columns.sections] == [s.title for s in rows.sections] and len(rows.sections) > 6
+    said = {s.title: str(s) for s in columns.sections}
+    assert r"\dot{O} = \dot{V} P + V \dot{P}" in said["Differentials"].replace("\\\\", "\\")
+    assert "each column" in said["The gradient as a kernel computes it"] and not re.search(
+        r"\brows?\b(?!=)", "".join(said.values())
+    )
+    assert columns["D"].name == "Column sums" and "turns a column of scores" in columns["P"].reason
+
+
+def test_in_columns_what_moves_and_what_it_is_paired_with_are_transposed() -> None:
+    found = differentials(Definition(softcap=3, lse=False).program())
+    flipped, flat = found.by_columns(), matrices(found.program)
+    rng = np.random.default_rng(1)
+    sizes = {x: 2 + k for k, x in enumerate(found.program.sizes)}
+    shapes = {n: [int(x.subs(sizes)) for x in found.program.shapes[n]] for n in found.program.inputs}
+    given = {n: rng.normal(size=shape) for n, shape in shapes.items()}
+    rows = numpy_reading.evaluate(found.program, given, sizes=sizes)
+    columns = numpy_reading.evaluate(flipped.program, turned(given, flat), sizes=sizes)
+    assert {"dQ", "S_t", "O_t"} <= {s.name for s in found.program}
+    for s in found.program:
+        assert np.allclose(columns[s.name], rows[s.name].T if s.name in flat else rows[s.name], rtol=1e-13), s.name
+    assert flipped.moving == tuple(flipped.program[s.name] for s in found.moving)
+    assert flipped.collected == tuple(flipped.program[s.name] for s in found.collected)
+    values = {**turned(given, flat), **columns}
+    for p in flipped.pairings:
+        whole = np.sum(values["d" + p.name] * values[p.moving.name])
+        parts = [(n, flipped.program.with_statements([share], [share.name])) for n, share in p.shares]
+        made = [(n, numpy_reading.evaluate(x, {k: values[k] for k in x.inputs}, sizes=sizes), x) for n, x in parts]
+        assert np.isclose(whole, sum(np.sum(v[x.outputs[0]] * values[n]) for n, v, x in made), rtol=1e-12), p.name
 
 
 def test_columns_are_refused_where_rows_are_what_an_algorithm_goes_by() -> None:

@@ -14,6 +14,8 @@ from functools import lru_cache
 
 import sympy as sp
 
+from symattn.derivation.columns import by_columns, matrices
+from symattn.derivation.columns import statement_by_columns as turn
 from symattn.derivation.derived import derived
 from symattn.derivation.shaping import with_constants_in_place, without_maxima
 from symattn.derivative import backward
@@ -72,6 +74,18 @@ class Differentials:
     collected: tuple[Statement, ...]
     steps: tuple[Step, ...]
     status: str
+
+    def by_columns(self) -> Differentials:
+        """The same with every matrix transposed: a position is a column."""
+        flat = matrices(self.program)
+        pairings = (Pairing(turn(p.moving, flat), tuple((n, turn(s, flat)) for n, s in p.shares)) for p in self.pairings)
+        return replace(
+            self,
+            program=by_columns(self.program, flat),
+            moving=tuple(turn(s, flat) for s in self.moving),
+            pairings=tuple(pairings),
+            collected=tuple(turn(s, flat) for s in self.collected),
+        )
 
 
 @lru_cache(maxsize=16)

@@ -12,6 +12,7 @@ import sympy as sp
 from symattn.algorithms import flash_list, plain
 from symattn.definition import Definition
 from symattn.derivation.blocks import Block, Box, Display, Prose, Section, Table
+from symattn.derivation.columns import by_columns
 from symattn.derivation.differentials.linear import Differentials, Pairing, differentials
 from symattn.derivation.document import Formula, Step
 from symattn.derivation.script import Script
@@ -34,7 +35,12 @@ EQUAL = {PROVED: PROVED, CHECKED: "checked at 400 bits"}
 
 
 def gradient_sections(
-    definition: Definition, steps: Sequence[Step], form: str, letters: Letters, presented: Program | None = None
+    definition: Definition,
+    steps: Sequence[Step],
+    form: str,
+    letters: Letters,
+    presented: Program | None = None,
+    columns: bool = False,
 ) -> tuple[Section, ...]:
     """The sections around the steps of a gradient.
 
@@ -49,7 +55,9 @@ def gradient_sections(
     letters
         How tensors are written.
     presented
-        The program and its gradient as the page has them.
+        The program and its gradient, a row for each position.
+    columns
+        Whether positions are columns on the page.
 
     Returns
     -------
@@ -67,11 +75,11 @@ def gradient_sections(
     first = backward[0].number
     d = plain(definition).replace(lse=definition.lse)
     found = differentials(d.program(), presented if definition.algorithm is None else None)
-    page = _Page(found, form, letters)
+    page = _Page(found.by_columns() if columns else found, form, letters)
     before = [Section(s.title, s.blocks, s.known, first) for s in page.before(definition.algorithm is not None)]
     after = [_summary(backward)]
     if definition.algorithm is None:
-        after += list(_kernel(d, form, letters))
+        after += list(_kernel(d, form, letters, columns))
     return (*before, *after)
 
 
@@ -260,11 +268,12 @@ def _summary(backward: Sequence[Step]) -> Section:
     return Section("Summary", (Box("The gradient", (Display(formulas),)),))
 
 
-def _kernel(d: Definition, form: str, letters: Letters) -> Iterator[Section]:
+def _kernel(d: Definition, form: str, letters: Letters, columns: bool) -> Iterator[Section]:
     """The gradient without weights, where the definition has a softmax to find them again."""
     program, steps = flash_list(d)
     if "P_b" not in program or not any(s.rule == "recompute" and s.status in (PROVED, CHECKED) for s in steps):
         return
+    program = by_columns(program) if columns else program
     names = {*program.inputs, *(s.name for s in program)}
     own = Letters.of(letters, names)
     start = next(k for k, s in enumerate(program) if s.name.endswith("_b") or s.name.startswith("dP") or s.name == "D")
