@@ -232,9 +232,8 @@ def test_in_columns_the_gradient_is_derived_too() -> None:
     assert [s.title for s in columns.sections] == [s.title for s in rows.sections] and len(rows.sections) > 6
     said = {s.title: str(s) for s in columns.sections}
     assert r"\dot{O} = \dot{V} P + V \dot{P}" in said["Differentials"].replace("\\\\", "\\")
-    assert "each column" in said["The gradient as a kernel computes it"] and not re.search(
-        r"\brows?\b(?!=)", "".join(said.values())
-    )
+    assert "each column" in said["The gradient as a kernel computes it"]
+    assert not re.search(r"\brows?\b(?!=)", "".join(said.values()))
     assert columns["D"].name == "Column sums" and "turns a column of scores" in columns["P"].reason
 
 
