@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from symattn.derivation.layout import RELATIONS, Part, Piece, flow
 from symattn.derivation.unicodemath import unicode_math
@@ -12,6 +13,10 @@ WIDTH = 76
 """Characters that fit on a line of the document, about."""
 TYPES = ((1.3, r"\tiny"), (1.12, r"\scriptsize"), (1.0, r"\footnotesize"))
 """How much wider than a line a formula is, about -> the type that it is set in."""
+SMALLEST = 1.6
+"""How much wider than a line a formula may be, about, to fit in the smallest of them."""
+LONG_LEFT = 8
+"""Characters of a left hand side that is long."""
 KEPT = 8
 """A display of at most so many lines, those of matrices counted, stays on one page."""
 
@@ -22,35 +27,70 @@ def items(rows: Iterable[str]) -> list[str]:
 
 
 def display(groups: Iterable[Sequence[str]], gap: str = "", width: int | None = None) -> list[str]:
-    """Rows of formulas as one display, aligned at their relations; in small type where one is wider than a given width."""
-    rows = [r for g in groups for r in g]
+    """Formulas, each of one or more rows, as a display, aligned at their relations.
+
+    Where a formula is wider than a given width its left hand side, if long, stands on a line of its own, and where that is not
+    enough it is set in small type, in a display apart from those that need none.
+    """
+    found = [list(g) for g in groups if g]
+    if width is None:
+        return _aligned([r for g in found for r in g], gap)
+    out = []
+    for small, run in groupby(found, key=lambda g: _type(_hung(g, width, LONG_LEFT), width)):
+        rows = _hung([r for g in run for r in g], width, LONG_LEFT)
+        rows = _hung(rows, int(width * SMALLEST) if small else width, 0)
+        out += _aligned(rows, gap, _type(rows, width))
+    return out
+
+
+def _type(rows: Sequence[str], width: int) -> str:
+    over = widest(rows) / width
+    return next((size for least, size in TYPES if over > least), "")
+
+
+def _aligned(rows: Sequence[str], gap: str, small: str = "") -> list[str]:
     if not rows:
         return []
     out = [r"\begin{align*}", *(r + rf" \\{gap}" for r in rows[:-1]), rows[-1], r"\end{align*}"]
-    over = widest(rows) / width if width is not None else 0
-    small = next((size for least, size in TYPES if over > least), "")
     lines = sum(1 + r.count(r" \\") for r in rows)
     torn = r"\allowdisplaybreaks" if len(rows) > 1 and lines > KEPT else ""
     return [rf"\begingroup{torn}{small}", *out, r"\endgroup"] if torn or small else out
 
 
-# those in small type are not among them: the lines of the words would be set too close
-_DISPLAYS = (r"\begin{align*}", r"\begingroup\allowdisplaybreaks")
+def _hung(rows: Sequence[str], width: int, least: int) -> list[str]:
+    r"""Rows whose left hand side has more than ``least`` characters, and does not fit beside the widest right hand side, as two.
+
+    >>> _hung([r"\langle dS, \dot{S} \rangle &= A + B + C", "x &= y"], 12, 4)
+    ['\\rlap{$\\displaystyle \\langle dS, \\dot{S} \\rangle$} &', ' &\\quad = A + B + C', 'x &= y']
+    """
+    if widest(rows) <= width:
+        return list(rows)
+    room = max(least, width - max(_sides(r)[1] for r in rows))
+    out: list[str] = []
+    for r in rows:
+        left, _, right = r.partition("&")
+        long = _sides(r)[0] > room
+        out += [rf"\rlap{{$\displaystyle {left.strip()}$}} &", rf" &\quad {right}"] if long and right else [r]
+    return out
 
 
 def run_on(lines: Sequence[str]) -> list[str]:
     r"""Lines of a body in which a display belongs to the paragraph that stands before it.
 
-    A paragraph that ends there would make TeX begin an empty one: a blank line, at which a page may end below the words.
+    A paragraph that ends there would make TeX begin an empty one: a blank line, at which a page may end below the words. Before
+    small type the paragraph has to end, or its lines would be set too close; the page does not.
 
     >>> run_on([r"The scores.\par", r"\begin{align*}", r"S &= R", r"\end{align*}", r"How known.\par"])[0]
     'The scores.'
     """
-    followed = [*lines[1:], ""]
-    return [
-        line.removesuffix(r"\par") if below in _DISPLAYS and not line.startswith(r"\par") else line
-        for line, below in zip(lines, followed, strict=True)
-    ]
+    out = []
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        words = line.removesuffix(r"\par") if not line.startswith(r"\par") else line
+        if below in (r"\begin{align*}", r"\begingroup\allowdisplaybreaks"):
+            out.append(words)
+        else:
+            out.append(line + r"\nopagebreak" if words != line and below.startswith(r"\begingroup") else line)
+    return out
 
 
 def widest(rows: Iterable[str]) -> int:
@@ -59,8 +99,14 @@ def widest(rows: Iterable[str]) -> int:
     >>> widest([r"x &= \frac{a + b}{c + d + e}"])
     12
     """
-    sides = [re.sub(r"\\tag\*?\{.*|\\label\{.*", "", r).partition("&") for r in rows]
-    return max((_signs(left) for left, _, _ in sides), default=0) + max((_signs(right) for *_, right in sides), default=0)
+    sides = [_sides(r) for r in rows]
+    return max((left for left, _ in sides), default=0) + max((right for _, right in sides), default=0)
+
+
+def _sides(row: str) -> tuple[int, int]:
+    """How many characters the left and the right hand side of a row take, about."""
+    left, _, right = re.sub(r"\\tag\*?\{.*|\\label\{.*", "", row).partition("&")
+    return (0 if left.startswith(r"\rlap") else _signs(left)), _signs(right)
 
 
 def _signs(tex: str) -> int:

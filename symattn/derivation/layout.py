@@ -262,7 +262,8 @@ def _factors(latex: str, room: int) -> list[str]:
     depths = _depths(latex)
     factors, start = [], 0
     for m in re.finditer(r" ", latex):
-        tied = re.search(r"(\\[A-Za-z]+|[-+=,<>_^]|^)$", latex[start : m.start()]) or re.match(r"[-+=,<>)]", latex[m.end() :])
+        before = re.search(r"(\\[A-Za-z]+|[-+=,<>_^]|^)$", latex[start : m.start()])
+        tied = before or re.match(r"[-+=,<>)]|\\(rangle|right)\b", latex[m.end() :])
         if depths[m.start()] == 0 and not tied:
             factors.append(latex[start : m.start()])
             start = m.end()

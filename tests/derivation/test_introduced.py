@@ -14,9 +14,9 @@ from tests.derivation.cases import TWO_HEADS
 NINE = b"X = [" + b", ".join(b"[%d, 1, %d]" % (k % 3, k % 2) for k in range(9)) + b"]\ngrad_out = ["
 NINE += b", ".join(b"[1, %d, 2]" % (k % 4) for k in range(9)) + b"]\n[definition]\nscale = 1\n"
 LETTER = r"[^\W\d_][^\W_]*(?:_[^\W_]+)?[\u0307\u0302\u0304']*"
-ELEMENT = re.compile(rf"(?<![\w^])({LETTER})(\^\([^)]*\))?\[(\d+(?:,\d+)*)\]")
-LEFT = re.compile(rf"\s+({LETTER})(\^\([^)]*\))?(?:\[([^\]]*)\])?(?:\s+[=≈])")
-GRID = re.compile(rf"\s({LETTER})(\^\([^)]*\))?(?:\[[^\]]*\])? [=≈] ")
+ELEMENT = re.compile(rf"(?<![\w^])({LETTER})(\^\([^()]*\))?\[(\d+(?:,\d+)*)\]")
+LEFT = re.compile(rf"\s+({LETTER})(\^\([^()]*\))?(?:\[([^\]]*)\])?(?:\s+[=≈])")
+GRID = re.compile(rf"\s({LETTER})(\^\([^()]*\))?(?:\[[^\]]*\])? [=≈] ")
 
 
 def unknown(page: str) -> list[str]:

@@ -41,7 +41,7 @@ def printed(file: Path) -> str:
 def torn(d: Derivation, file: Path) -> list[str]:
     """Headings and reasons of steps that end a page, so that their formula stands overleaf."""
     pages = [re.sub(r"\s*\d+\s*$", "", page).split() for page in printed(file).split("\f")]
-    openings = [x for s in d.steps if s.formulas for x in (f"{s.number}. {s.name}", s.reason) if x]
+    openings = {x: None for s in d.steps if s.formulas for x in (f"{s.number}. {s.name}", s.reason) if x}
     return [x for x in openings for page in pages if page[-len(x.split()) :] == x.split()]
 
 
