@@ -8,7 +8,8 @@ from functools import reduce
 
 import numpy as np
 
-from symattn.readings.boxes import OWN_NORMAL, OWN_TINY, Array, Box, U, Unit, exactly, finish, marks_of, settled
+from symattn.readings.boxes import OWN_NORMAL, OWN_TINY, Array, Box, U, exactly, finish, marks_of, settled
+from symattn.readings.units import Unit
 
 __all__ = ["add", "integer_power", "multiply", "power_of_two", "reciprocal"]
 

@@ -15,7 +15,8 @@ import numpy as np
 import sympy as sp
 
 from symattn.readings.boxarithmetic import integer_power
-from symattn.readings.boxes import OWN_FUNCTION, OWN_TINY, Array, Box, Unit, exactly, finish, settled
+from symattn.readings.boxes import OWN_FUNCTION, OWN_TINY, Array, Box, exactly, finish, settled
+from symattn.readings.units import Unit
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 

@@ -12,10 +12,11 @@ from symattn.program import Program, Statement, integer_symbols, name_of, reads
 from symattn.readings import boxes as bx
 from symattn.readings import merging
 from symattn.readings.boxarithmetic import multiply, power_of_two
-from symattn.readings.boxes import Box, Unit
+from symattn.readings.boxes import Box
 from symattn.readings.boxsums import Extra, Factor, cast_operands, factor_axes, gamma, sum_of_products, weights
 from symattn.readings.boxterms import Axes, Known, Terms, combined, doubtful, masks_of, there_or_zero, unknown
 from symattn.readings.steps import at_step, place_of, walk
+from symattn.readings.units import Unit, fits
 
 __all__ = ["Statements", "summed_as_read"]
 
@@ -107,7 +108,7 @@ class Statements:
         masks = masks_of(self.known, conditions, s.domain)
         b = sum_of_products(factors, free, s.over, masks, self._extra(s, factors), self.known)
         narrow = Unit.of(a.compute, a.flush_to_zero)
-        if not bx.fits(a.accumulate, narrow.name):  # the scale is applied to the rounded sum
+        if not fits(a.accumulate, narrow.name):  # the scale is applied to the rounded sum
             for f in factors:
                 if not f.axes and not power_of_two(f.box):
                     b = bx.finish(

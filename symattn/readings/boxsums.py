@@ -22,9 +22,10 @@ from symattn.errors import LimitError
 from symattn.program import integer_symbols
 from symattn.readings import boxes as bx
 from symattn.readings.boxarithmetic import multiply, power_of_two
-from symattn.readings.boxes import Array, Box, Unit
+from symattn.readings.boxes import Array, Box
 from symattn.readings.boxterms import Axes, Known, Mask, combined, doubtful, unknown
 from symattn.readings.products import Operand, align, contract
+from symattn.readings.units import Unit, fits
 
 DENSE_LIMIT = 2**27
 """The most points of a sum that is evaluated a term at a time."""
@@ -123,7 +124,7 @@ def weights(b: Box, a: Arithmetic) -> Box:
     assert a.probability is not None
     unit, held, c = Unit.of(a.probability, ulps=a.ulps("probability")), b.held or a.compute, a.probability_scale
     power = abs(float(np.frexp(c)[0])) == 0.5
-    if c == 1 and b.held is not None and bx.fits(b.held, unit.name):
+    if c == 1 and b.held is not None and fits(b.held, unit.name):
         return b
     also = 0.0 if power else 3 * Unit.of(a.compute).u * (1 + unit.u)
     out = bx.finish(b.value, b.own, b.bound, b.low, unit.u + also, unit.tiny / c, b.nonneg, held=held, rescalings=b.rescalings)

@@ -17,11 +17,12 @@ from symattn.readings import boxes as bx
 from symattn.readings import boxfunctions as fn
 from symattn.readings import merging
 from symattn.readings.boxarithmetic import add, multiply
-from symattn.readings.boxes import Array, Box, Unit
+from symattn.readings.boxes import Array, Box
 from symattn.readings.decisions import YES
 from symattn.readings.domain import open_grid
 from symattn.readings.products import align
 from symattn.readings.subscripts import Subscripts
+from symattn.readings.units import Unit, fits
 
 Axes = tuple[sp.Symbol, ...]
 
@@ -139,7 +140,7 @@ class Terms:
             return b
         if b.held is None and not b.index:
             return bx.stored(b, self.unit).marked(held=None)
-        return bx.stored(b, self.unit) if b.held is not None and not bx.fits(b.held, self.unit.name) else b
+        return bx.stored(b, self.unit) if b.held is not None and not fits(b.held, self.unit.name) else b
 
     def _fills(self, b: Box, axes: Axes) -> bool:
         """Whether the axes of a box are those of the grid, and not longer because the grid is a block of rows."""

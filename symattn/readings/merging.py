@@ -17,7 +17,8 @@ import math
 import numpy as np
 
 from symattn.arithmetic import Arithmetic
-from symattn.readings.boxes import Array, Unit
+from symattn.readings.boxes import Array
+from symattn.readings.units import Unit
 
 __all__ = ["AGAIN", "of_average", "of_exponent"]
 

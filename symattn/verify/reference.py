@@ -25,7 +25,7 @@ from symattn.fields import BY_LETTER, field_of
 from symattn.intake import Array
 from symattn.program import Program
 from symattn.readings import slopes
-from symattn.readings.boxes import representable
+from symattn.readings.units import representable
 from symattn.tensors import in_order
 from symattn.truth.enclosure import Enclosure
 from symattn.truth.fields import back, with_gradient

@@ -9,44 +9,19 @@ has to be proved that the list does not say.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import sympy as sp
 
-from symattn.derivation.kernels.loops import Assign, For, Kernel, Load, Node, Start, walked, written
+from symattn.derivation.kernels.loads import with_loads
+from symattn.derivation.kernels.loops import Assign, For, Kernel, Node, Start, written
+from symattn.derivation.kernels.units import Unit, opened, with_names
 from symattn.errors import ProgramError
-from symattn.indexed import Tensor, all_reads, conjuncts, integer_symbols, name_of, reads, subscripts_of, tensor
-from symattn.program import Program, Statement
+from symattn.indexed import Tensor, all_reads, conjuncts, name_of, reads, subscripts_of, tensor
+from symattn.program import Program
 from symattn.tiling import Tiles
 
 __all__ = ["lowered"]
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """A statement on its way: ``carry`` is the loop along which it has a value before, ``fused`` whether loops sum it up."""
-
-    name: str
-    target: Tensor
-    free: tuple[sp.Symbol, ...]
-    expr: sp.Expr
-    over: tuple[sp.Symbol, ...]
-    reduce: str
-    where: sp.Basic
-    carry: sp.Symbol | None = None
-    onto: bool = False
-    fused: bool = False
-
-    @classmethod
-    def of(cls, s: Statement) -> _Unit:
-        carry = s.scan.index if s.scan is not None else None
-        return cls(s.name, s.target, s.indices, s.expr, s.over, s.reduce, s.where, carry)
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The names that it reads, its own value before left out."""
-        found = {name_of(x) for e in (self.expr, self.where, *subscripts_of(self.target)) for x in all_reads(e)}
-        return frozenset(found - {self.name})
 
 
 def lowered(program: Program, loops: Sequence[sp.Symbol], row: sp.Symbol, tiles: Tiles) -> Kernel:
@@ -85,7 +60,7 @@ class _Lowering:
         self.program, self.loops, self.row, self.tiles = program, loops, row, tiles
         self.scanned = {a for a in loops if a in tiles.axes}
         self.dims = dict(program.dims)
-        units = [self._prefix(_Unit.of(s)) for s in program]
+        units = [self._prefix(Unit.of(s)) for s in program]
         units = [self._scattered(self._summed(u, program)) for u in units]
         self.units = self._stored(self._renamed(units))
         self.by_name = {u.name: u for u in self.units}
@@ -93,7 +68,7 @@ class _Lowering:
         self.paths: dict[str, tuple[sp.Symbol, ...]] = {}
 
     # ---------------------------------------------------------------- what a statement becomes
-    def _prefix(self, u: _Unit) -> _Unit:
+    def _prefix(self, u: Unit) -> Unit:
         """A reduction over all steps up to the current one as the value before and the step's own share."""
         for c in conjuncts(u.where):
             if isinstance(c, sp.Le) and c.lhs in u.over and c.rhs in u.free and c.rhs in self.scanned:
@@ -103,14 +78,14 @@ class _Lowering:
                 return replace(u, expr=u.expr.xreplace(at), over=over, where=rest, carry=c.rhs, onto=True)
         return u
 
-    def _summed(self, u: _Unit, program: Program) -> _Unit:
+    def _summed(self, u: Unit, program: Program) -> Unit:
         """Whether loops add it up: it is over loop indices, and reads what exists for one query and one place at a time."""
         small = {self.row, self.tiles.axes[-1]}
         looped = set(u.over) & set(self.loops)
         large = any(n in program and small <= set(program[n].indices) for n in u.needs)
         return replace(u, fused=True, onto=True) if looped and large else u
 
-    def _scattered(self, u: _Unit) -> _Unit:
+    def _scattered(self, u: Unit) -> Unit:
         """A sum over the places whose position is the key: each place gives its share to its key."""
         position = self.tiles.position
         for c in conjuncts(u.where):
@@ -123,10 +98,10 @@ class _Lowering:
                 return replace(u, target=at, free=free, over=tuple(a for a in u.over if a != place), where=where)
         return u
 
-    def _renamed(self, units: list[_Unit]) -> list[_Unit]:
+    def _renamed(self, units: list[Unit]) -> list[Unit]:
         """A statement that takes the last value of what is carried gives its name to it."""
         names: dict[str, str] = {}
-        copies: dict[str, _Unit] = {}
+        copies: dict[str, Unit] = {}
         for u in units:
             if isinstance(u.expr, (sp.Indexed, sp.Symbol)) and not u.over and u.where == sp.true:
                 of = next((x for x in units if x.name == name_of(u.expr) and x.name not in names), None)
@@ -134,30 +109,30 @@ class _Lowering:
                     copies[u.name] = u
                     if u.name not in {str(a) for a in self.program.sizes}:  # m is a number of keys already
                         names[of.name] = u.name
-        left = [_opened(u, copies) for u in units if u.name not in copies]
+        left = [opened(u, copies) for u in units if u.name not in copies]
         return [self._called(u, names) for u in left]
 
-    def _last(self, x: Tensor, of: _Unit) -> bool:
+    def _last(self, x: Tensor, of: Unit) -> bool:
         """Whether a read is of the value after the last turn of a loop over tiles."""
         at = dict(zip(of.free, subscripts_of(x), strict=False))
         return any(at.get(a) == self.dims[a] - 1 for a in self.scanned & set(of.free))
 
-    def _free_without(self, u: _Unit) -> tuple[sp.Symbol, ...]:
+    def _free_without(self, u: Unit) -> tuple[sp.Symbol, ...]:
         return tuple(a for a in u.free if a not in self.scanned)
 
-    def _called(self, u: _Unit, names: Mapping[str, str]) -> _Unit:
+    def _called(self, u: Unit, names: Mapping[str, str]) -> Unit:
         """A unit with tensors renamed everywhere."""
         if not names:
             return u
         return replace(
             u,
             name=names.get(u.name, u.name),
-            target=_with_names(u.target, names),
-            expr=_with_names(u.expr, names),
-            where=_with_names(u.where, names),
+            target=with_names(u.target, names),
+            expr=with_names(u.expr, names),
+            where=with_names(u.where, names),
         )
 
-    def _stored(self, units: list[_Unit]) -> list[_Unit]:
+    def _stored(self, units: list[Unit]) -> list[Unit]:
         """What a statement looks up per key from the tile that holds it is written there, tile by tile."""
         look = self.tiles.tile_of(self.tiles.index) if self.tiles.places else ()
         made = {u.name: u for u in units}
@@ -178,17 +153,17 @@ class _Lowering:
         self._place(list(self.units), self.loops, ())
         self.kept = {u.name: self._dropped(u) for u in self.units}
         body = self._body(list(self.units), self.loops, ())
-        body = _with_loads(body, frozenset(self.by_name), self.program.discrete)
+        body = with_loads(body, frozenset(self.by_name), self.program.discrete)
         known = written(body)
         reads_ = tuple(n for n in self.program.inputs if n not in known)
         return Kernel(reads_, tuple(self.program.outputs), body, self.program.dims)
 
-    def _split(self, todo: list[_Unit], a: sp.Symbol) -> tuple[list[_Unit], list[_Unit], list[_Unit]]:
+    def _split(self, todo: list[Unit], a: sp.Symbol) -> tuple[list[Unit], list[Unit], list[Unit]]:
         """What stands before a loop, in it, and behind it."""
-        before: list[_Unit] = []
-        inside: list[_Unit] = []
-        after: list[_Unit] = []
-        names: dict[str, list[_Unit]] = {}
+        before: list[Unit] = []
+        inside: list[Unit] = []
+        after: list[Unit] = []
+        names: dict[str, list[Unit]] = {}
         for u in todo:
             read_later = {n for n in u.needs if n in names and (names[n] is after or self._whole(u, n, a))}
             looped = a in u.free or (u.fused and a in u.over)
@@ -199,7 +174,7 @@ class _Lowering:
             names[u.name] = where
         return before, inside, after
 
-    def _whole(self, u: _Unit, name: str, a: sp.Symbol) -> bool:
+    def _whole(self, u: Unit, name: str, a: sp.Symbol) -> bool:
         """Whether a read wants what a loop has made when it is over."""
         of = self.by_name[name]
         if of.fused and a in of.over:
@@ -211,7 +186,7 @@ class _Lowering:
         bound = a in u.over and not u.fused
         return bound or any(subscripts_of(x)[k] not in (a, a - 1) for x in found)
 
-    def _place(self, todo: list[_Unit], loops: tuple[sp.Symbol, ...], path: tuple[sp.Symbol, ...]) -> None:
+    def _place(self, todo: list[Unit], loops: tuple[sp.Symbol, ...], path: tuple[sp.Symbol, ...]) -> None:
         """The loops around each unit."""
         for u in todo:
             self.paths[u.name] = path
@@ -220,7 +195,7 @@ class _Lowering:
             _, inside, _ = self._split(todo, a)
             self._place(inside, rest, (*path, a))
 
-    def _dropped(self, u: _Unit) -> frozenset[sp.Symbol]:
+    def _dropped(self, u: Unit) -> frozenset[sp.Symbol]:
         """The axes that its variable does not have."""
         path = self.paths[u.name]
         summing = [k for k, a in enumerate(path) if a == u.carry or (u.fused and a in u.over)]
@@ -234,7 +209,7 @@ class _Lowering:
                 found -= {a for a in found if not self._at_hand(v, u, a, a in shared)}
         return frozenset(found)
 
-    def _at_hand(self, v: _Unit, u: _Unit, a: sp.Symbol, within: bool) -> bool:
+    def _at_hand(self, v: Unit, u: Unit, a: sp.Symbol, within: bool) -> bool:
         """Whether a variable without an axis has what a unit reads.
 
         In the loop that is this turn's value or the one before; behind the loop that of the last turn.
@@ -243,7 +218,7 @@ class _Lowering:
         at = {subscripts_of(x)[k] for e in (v.expr, v.where) for x in all_reads(e) if name_of(x) == u.name}
         return at <= ({a, a - 1} if within else {self.dims[a] - 1} if a in self.scanned else set())
 
-    def _body(self, todo: list[_Unit], loops: tuple[sp.Symbol, ...], path: tuple[sp.Symbol, ...]) -> tuple[Node, ...]:
+    def _body(self, todo: list[Unit], loops: tuple[sp.Symbol, ...], path: tuple[sp.Symbol, ...]) -> tuple[Node, ...]:
         if not todo or not loops:
             return tuple(n for u in todo for n in self._assigned(u))
         a, rest = loops[0], loops[1:]
@@ -262,16 +237,16 @@ class _Lowering:
                 nodes[-1] = replace(loop, carried=True)
         return (*nodes, *(n for u in after for n in self._assigned(u)))
 
-    def _added_in(self, u: _Unit, a: sp.Symbol, path: tuple[sp.Symbol, ...]) -> bool:
+    def _added_in(self, u: Unit, a: sp.Symbol, path: tuple[sp.Symbol, ...]) -> bool:
         """Whether a loop that stands deeper than the start of a variable gives it more than one share."""
         first = self._first(u)
         return first in path and a not in u.free
 
-    def _first(self, u: _Unit) -> sp.Symbol | None:
+    def _first(self, u: Unit) -> sp.Symbol | None:
         """The outermost loop along which a variable is carried or added to."""
         return next((a for a in self.paths[u.name] if a == u.carry or (u.fused and a in u.over)), None)
 
-    def _read_before(self, u: _Unit) -> set[sp.Symbol]:
+    def _read_before(self, u: Unit) -> set[sp.Symbol]:
         """The loops for which another unit reads the value of the turn before."""
         found = set()
         for v in self.units:
@@ -281,33 +256,33 @@ class _Lowering:
                 found |= {a for a, at in zip(u.free, subscripts_of(x), strict=True) if a in self.scanned and at == a - 1}
         return found
 
-    def _first_value(self, u: _Unit) -> sp.Expr:
+    def _first_value(self, u: Unit) -> sp.Expr:
         largest = (u.reduce == "max" and (u.over or u.onto)) or u.expr.has(sp.Max)
         return -sp.oo if largest else sp.S.Zero
 
-    def _start(self, u: _Unit) -> Start:
+    def _start(self, u: Unit) -> Start:
         target = self._variable(u)
         if target != u.target and u.target != tensor(u.name, *u.free):  # a place in memory: all of it
             target = self.program[u.name].target
         return Start(self._memory_start(u, target), self._first_value(u))
 
-    def _memory_start(self, u: _Unit, target: Tensor) -> Tensor:
+    def _memory_start(self, u: Unit, target: Tensor) -> Tensor:
         if u.name in self.program and u.target != tensor(u.name, *u.free):
             return self.program[u.name].target
         return target
 
     # ---------------------------------------------------------------- assignments
-    def _variable(self, u: _Unit) -> Tensor:
+    def _variable(self, u: Unit) -> Tensor:
         """The variable, or the place in memory, that a unit assigns."""
         gone = self.kept[u.name]
         if u.target != tensor(u.name, *u.free):
             return self._read(u.target, u)
         return tensor(u.name, *(a for a in u.free if a not in gone))
 
-    def _old(self, u: _Unit, x: Tensor) -> Tensor:
+    def _old(self, u: Unit, x: Tensor) -> Tensor:
         return tensor(u.name + "'", *subscripts_of(x))
 
-    def _assigned(self, u: _Unit) -> tuple[Node, ...]:
+    def _assigned(self, u: Unit) -> tuple[Node, ...]:
         target = self._variable(u)
         kept: tuple[Node, ...] = ()
         loops = self.paths[u.name]
@@ -319,12 +294,12 @@ class _Lowering:
         expr, where = self._inside(u.expr, u), self._inside(u.where, u)
         return (*kept, Assign(target, free, expr, over, u.reduce, where, u.onto, u.name))
 
-    def _inside(self, e: sp.Basic, u: _Unit) -> sp.Basic:
+    def _inside(self, e: sp.Basic, u: Unit) -> sp.Basic:
         """An expression with tensors read as variables."""
         table = {x: self._read(x, u) for x in reads(e)}
         return e.xreplace({x: y for x, y in table.items() if x != y})
 
-    def _read(self, x: Tensor, u: _Unit) -> Tensor:
+    def _read(self, x: Tensor, u: Unit) -> Tensor:
         n = name_of(x)
         subscripts = tuple(self._inside(a, u) for a in subscripts_of(x))
         of = self.by_name.get(n)
@@ -339,24 +314,6 @@ class _Lowering:
         return tensor(n + "'" if before and n != u.name else n, *left)
 
 
-def _opened(u: _Unit, copies: Mapping[str, _Unit]) -> _Unit:
-    """A unit that reads what some copies are copies of."""
-    table: dict[sp.Basic, sp.Basic] = {}
-    for x in {x for e in (u.expr, u.where) for x in reads(e) if name_of(x) in copies}:
-        of = copies[name_of(x)]
-        table[x] = of.expr.xreplace(dict(zip(of.free, subscripts_of(x), strict=True)))
-    return replace(u, expr=u.expr.xreplace(table), where=u.where.xreplace(table)) if table else u
-
-
-def _with_names(e: sp.Basic, names: Mapping[str, str]) -> sp.Basic:
-    table: dict[sp.Basic, sp.Basic] = {}
-    for x in reads(e):
-        new = tensor(names.get(name_of(x), name_of(x)), *(_with_names(a, names) for a in subscripts_of(x)))
-        if new != x:
-            table[x] = new
-    return e.xreplace(table)
-
-
 def _common(a: Sequence[sp.Symbol], b: Sequence[sp.Symbol]) -> tuple[sp.Symbol, ...]:
     out = []
     for x, y in zip(a, b, strict=False):
@@ -369,48 +326,3 @@ def _common(a: Sequence[sp.Symbol], b: Sequence[sp.Symbol]) -> tuple[sp.Symbol, 
 def _carries(body: tuple[Node, ...], starts: Iterable[Tensor]) -> bool:
     """Whether a loop changes a variable that was started before it."""
     return bool(written(body) & {name_of(x) for x in starts})
-
-
-def _with_loads(body: tuple[Node, ...], own: frozenset[str], discrete: frozenset[str]) -> tuple[Node, ...]:
-    """The body with a load of every row of memory in the outermost loop in which its place is known."""
-    return _loaded(body, (), own, discrete)
-
-
-def _loaded(
-    body: tuple[Node, ...], loops: tuple[sp.Symbol, ...], own: frozenset[str], discrete: frozenset[str]
-) -> tuple[Node, ...]:
-    out: list[Node] = []
-    for n in body:
-        if not isinstance(n, For):
-            out.append(n)
-            continue
-        inner = (*loops, n.index)
-        wanted: dict[Tensor, None] = {}
-        for node, inside in walked(n.body, inner):
-            if isinstance(node, Assign):
-                for x in (x for e in (node.expr, node.where) for x in reads(e)):
-                    if name_of(x).rstrip("'") not in own and _deepest(x, inside, n.body) == n.index:
-                        wanted.setdefault(x)
-        inside_body = _loaded(n.body, inner, own, discrete)
-        if wanted:
-            at = _position(inside_body, wanted)
-            inside_body = (*inside_body[:at], Load(tuple(sorted(wanted, key=str))), *inside_body[at:])
-        out.append(replace(n, body=inside_body))
-    return tuple(out)
-
-
-def _deepest(x: Tensor, loops: Sequence[sp.Symbol], body: tuple[Node, ...]) -> sp.Symbol | None:
-    """The innermost loop that the place of a read depends on; variables in subscripts are assigned in some loop."""
-    found = {a for at in subscripts_of(x) for a in integer_symbols(at)}
-    for at in subscripts_of(x):
-        for y in all_reads(at):
-            for n, inside in walked(body):
-                if isinstance(n, Assign) and name_of(n.target) == name_of(y):
-                    found |= set(inside) or set(loops[-1:])
-    return next((a for a in reversed(loops) if a in found), None)
-
-
-def _position(body: tuple[Node, ...], wanted: Iterable[Tensor]) -> int:
-    """Behind the assignments that the places of reads need."""
-    needed = {name_of(y) for x in wanted for at in subscripts_of(x) for y in all_reads(at)}
-    return max((k + 1 for k, n in enumerate(body) if isinstance(n, Assign) and name_of(n.target) in needed), default=0)

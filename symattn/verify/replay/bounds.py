@@ -40,8 +40,9 @@ from symattn.program import Program, Statement
 from symattn.readings import boxes as bx
 from symattn.readings import boxstatements, rounding
 from symattn.readings import numpy as evaluation
-from symattn.readings.boxes import Box, Unit
+from symattn.readings.boxes import Box
 from symattn.readings.products import align
+from symattn.readings.units import Unit
 from symattn.verify.replay.maxima import Shifts, scores_of, shifts_of
 from symattn.verify.replay.plan import Cast, plan
 

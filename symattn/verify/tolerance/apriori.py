@@ -31,9 +31,10 @@ import sympy as sp
 from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, integer_symbols, name_of, reads, subscripts_of, tensor
 from symattn.readings import boxstatements, rounding
-from symattn.readings.boxes import UP, Box, Unit, fits
+from symattn.readings.boxes import UP, Box
 from symattn.readings.degrees import degrees_of
 from symattn.readings.sizes import find_sizes, size_value
+from symattn.readings.units import Unit, fits
 from symattn.verify.replay.plan import chain_of, products_of
 from symattn.verify.tolerance.parts import (
     Reach,

@@ -12,8 +12,9 @@ import sympy as sp
 from symattn import formats
 from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement, name_of, reads, subscripts_of, tensor
-from symattn.readings.boxes import UP, Box, Unit, fits
+from symattn.readings.boxes import UP, Box
 from symattn.readings.degrees import Degree
+from symattn.readings.units import Unit, fits
 from symattn.verify.replay.plan import chain_of
 
 

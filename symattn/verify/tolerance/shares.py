@@ -13,7 +13,8 @@ import sympy as sp
 from symattn.arithmetic import Arithmetic
 from symattn.program import Program, Statement
 from symattn.readings import merging
-from symattn.readings.boxes import UP, Array, Unit, fits
+from symattn.readings.boxes import UP, Array
+from symattn.readings.units import Unit, fits
 from symattn.verify.replay.plan import chain_of
 from symattn.verify.tolerance.parts import Reach, Share, leaves_of
 
