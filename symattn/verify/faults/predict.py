@@ -13,7 +13,7 @@ import sympy as sp
 from symattn.arithmetic import Arithmetic
 from symattn.binding import OUTPUT_FIELDS, Bound, bind, unbind
 from symattn.definition import Definition
-from symattn.errors import SymattnError
+from symattn.errors import ProgramError, SymattnError
 from symattn.fields import BY_LETTER, field_of
 from symattn.intake import Array
 from symattn.program import Program
@@ -121,6 +121,8 @@ def _backward_list(situation: Situation, a: Alternative, bound: Bound) -> Progra
 
 
 def _evaluated(list_: Program, inputs: Mapping[str, Any], bound: Bound, arithmetic: Arithmetic, sharp: bool) -> Predictions:
+    if unknown := [n for n in list_.inputs if n not in inputs]:  # one fault drops what another one reads
+        raise ProgramError(f"the list reads {', '.join(unknown)}, which there is not in its definition")
     given = {n: inputs[n] for n in list_.inputs}
     boxes: Mapping[str, Any] = {}
     if sharp:
@@ -174,6 +176,7 @@ def _transposed(x: Array, at: Array) -> Array:
 def _scattered(p: Prediction, at: Array, shape: tuple[int, ...]) -> Prediction:
     """The gradient of a field of a shape that was read through a look-up."""
     value, reach = np.zeros(int(np.prod(shape)) + 1), np.zeros(int(np.prod(shape)) + 1)
-    np.add.at(value, at.ravel(), p.value.ravel())
-    np.add.at(reach, at.ravel(), p.reach.ravel())
+    with np.errstate(invalid="ignore"):  # infinities of both signs: no number, which explains what is none
+        np.add.at(value, at.ravel(), p.value.ravel())
+        np.add.at(reach, at.ravel(), p.reach.ravel())
     return Prediction(value[:-1].reshape(shape), reach[:-1].reshape(shape))
