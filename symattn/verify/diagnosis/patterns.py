@@ -125,12 +125,12 @@ def tensor_pattern(name: str, kernel: Array, base: Prediction, o: Observed) -> I
     axes = axes_of(name, kernel.ndim)
     if axes.endswith(("e", "c")) and _constant_along_rows(k, base, usable):
         yield "off by one factor per row, the same for all channels: the normaliser"
-    shift = _constant(k - base.value, base.reach, usable)
+    error = k[usable] - base.value[usable]
+    shift = _constant(error, base.reach[usable])
     if shift is not None:
         yield f"off by the constant {shift:.5g}"
     elif name == "lse" and not factor:
-        error = float(np.mean((k - base.value)[usable]))
-        yield f"its mean error is {error:.4g}"
+        yield f"its mean error is {float(np.mean(error)):.4g}"
 
 
 def constant_ratio(k: Array, base: Prediction, usable: Array) -> float | None:
@@ -161,10 +161,11 @@ def _constant_along_rows(k: Array, base: Prediction, usable: Array) -> bool:
     return all(constant_ratio(k[at], Prediction(base.value[at], base.reach[at]), np.isfinite(k[at])) is not None for at in rows)
 
 
-def _constant(error: Array, reach: Array, usable: Array) -> float | None:
-    middle = float(np.mean(error[usable]))
-    fits = bool((np.abs(error - middle) <= reach + SAME_TO * abs(middle))[usable].all())
-    return middle if middle and fits and _explains((error - middle)[usable], error[usable]) else None
+def _constant(error: Array, reach: Array) -> float | None:
+    """What all elements are off by, where that is one number."""
+    middle = float(np.mean(error))
+    fits = bool((np.abs(error - middle) <= reach + SAME_TO * abs(middle)).all())
+    return middle if middle and fits and _explains(error - middle, error) else None
 
 
 def _known_place(name: str, bad: Array, o: Observed) -> str:

@@ -103,3 +103,12 @@ def test_a_factor_a_shift_and_factors_of_rows_are_told():
     assert "off by the constant 0.25" in said("out", value + 0.25, value, 1e-6)
     factors = r.uniform(1.1, 2, size=(1, 2, 6, 1))
     assert "one factor per row" in said("out", value * factors, value, 1e-6)
+
+
+def test_rows_without_keys_leave_the_pattern_of_the_others():
+    value = np.random.default_rng(0).normal(size=(1, 4, 5))
+    value[:, :, 0] = -np.inf  # of both: nothing is wrong there, and nothing is computed with it
+    assert "off by the constant 0.5" in said("lse", (value + 0.5).astype(np.float32), value, 1e-6)
+    kernel = (value + 0.5).astype(np.float32)
+    kernel[0, 0, 1], value[0, 1, 1] = np.inf, -np.inf
+    assert "off by the constant 0.5" in said("lse", kernel, value, 1e-6) and "2 infinite" not in said("lse", kernel, value, 1e-6)
