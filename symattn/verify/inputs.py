@@ -184,17 +184,11 @@ def _given(d: Definition, s: Shape, r: np.random.Generator, real: dict[str, Arra
         return (s.b, 1, s.n, s.m) if axes is None else tuple(full[a] for a in axes)
 
     if d.attn_mask == "boolean":
-        keep = r.random(shaped(d.mask_axes)) < 0.7
-        if keep.ndim > 1 and (d.mask_axes or "ij").endswith("ij"):
-            keep[..., 1:2, :] = False  # a row without keys
-            keep[..., -2:-1] = False  # a key that nothing reads
-            if s.m > SOME and s.n > 2:
-                keep[..., 2, : s.m // 2] = False  # a row whose first keys, by the tile, are masked
-        found["attn_mask"] = keep if d.mask_polarity == "attend" else ~keep
+        hidden = _hidden(d, s, r, shaped(d.mask_axes), 0.3)
+        found["attn_mask"] = ~hidden if d.mask_polarity == "attend" else hidden
     elif d.attn_mask == "additive":
         add = np.round(r.normal(size=shaped(d.mask_axes)) * 4) / 4
-        add[r.random(add.shape) < 0.25] = -np.inf
-        real["attn_mask"] = add
+        real["attn_mask"] = np.where(_hidden(d, s, r, add.shape, 0.25), -np.inf, add)
     if d.bias:
         real["bias"] = np.round(r.normal(size=(1, s.h, s.n, s.m) if d.bias_axes is None else shaped(d.bias_axes)) * 4) / 4
     if d.alibi and d.alibi_slopes == "given":
@@ -223,6 +217,17 @@ def _given(d: Definition, s: Shape, r: np.random.Generator, real: dict[str, Arra
             size = (s.h,) if d.params.get(name) == "head" else ()
             real[name] = r.integers(4, 13, size=size) / 8
     return found
+
+
+def _hidden(d: Definition, s: Shape, r: np.random.Generator, shape: tuple[int, ...], share: float) -> Array:
+    """Which pairs a given mask hides, a share of all; a mask of pairs hides a row, a key, and half of a long row besides."""
+    hidden = r.random(shape) >= 1 - share
+    if hidden.ndim > 1 and (d.mask_axes or "ij").endswith("ij"):
+        hidden[..., 1:2, :] = True  # a row without keys
+        hidden[..., -2:-1] = True  # a key that nothing reads
+        if s.m > SOME and s.n > 2:
+            hidden[..., 2, : s.m // 2] = True  # a row whose first keys, by the tile, are masked
+    return hidden
 
 
 def cases_for(

@@ -22,7 +22,7 @@ from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.registry import resolve
 from symattn.verify.observed import Observed
 from symattn.verify.properties.check import properties_of, rerun
-from symattn.verify.raising import hints, refuse_all
+from symattn.verify.raising import excused, hints, refuse_all
 from symattn.verify.recorded import verify_recorded
 from symattn.verify.reference import Reference
 from symattn.verify.remarks import remarks
@@ -149,6 +149,7 @@ def verify(
         raise DefinitionError(f"{subject.name} does not compute this definition: {refused[0].partition(': ')[2]}")
     if refused:
         warnings.append(f"not judged on {'; '.join(refused)}")
+    cases = excused(cases) if inputs is None else cases
     told = hints(cases, require) if inputs is None else []
     refuse_all(cases, told[0] if told else None)
     warnings += told

@@ -1,15 +1,17 @@
-"""Inputs on which a kernel raised: the one error where it raised on all, and the sizes that tell them from the others."""
+"""Inputs on which a kernel raised: which it need not take, the one error where it raised on all, and what tells them apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from symattn.errors import KernelError
+from symattn.verify.pack.kinds import KINDS
 from symattn.verify.pack.requirement import Requirement
 from symattn.verify.report import CaseReport
 
-__all__ = ["hints", "refuse_all", "requirement_of"]
+__all__ = ["excused", "hints", "refuse_all", "requirement_of"]
 
 Sizes = Mapping[str, int]
 MOST = 3
@@ -17,6 +19,19 @@ MOST = 3
 USUAL = ("h == hkv", *(f"d % {k} == 0" for k in (8, 16, 4, 2, 32, 64, 128)), "dv == d", "n == m", "n <= m", "n >= m")
 """What kernels ask of sizes, most usual first; of these two may explain together what one does not."""
 RARER = ("n > 1", "m > 1", "b == 1")
+
+
+def excused(cases: Sequence[CaseReport]) -> list[CaseReport]:
+    """The cases of one kernel; what it raised on an input that it need not take is known, if it takes another one."""
+    needs = {k.name: k.need for k in KINDS if k.need}
+    if not any(c.error is None and c.case not in needs for c in cases):
+        return list(cases)
+    return [
+        replace(c, known=f"a kernel may need {needs[c.case]}; --require {needs[c.case]!r} leaves this input out")
+        if c.error is not None and c.known is None and c.case in needs
+        else c
+        for c in cases
+    ]
 
 
 def refuse_all(cases: Sequence[CaseReport], hint: str | None = None) -> None:

@@ -44,6 +44,9 @@ class Kind:
         The size of its scores, where that is beyond what some arithmetic promises anything for; 0 elsewhere.
     square
         The length of queries and keys where few of them would see many keys: under a mask that starts at the top left.
+    need
+        What a kernel may ask of sizes and its own do not fulfil: a kernel that raises on it, and not on the others, is excused.
+        Empty where every kernel has to take it.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Kind:
     anywhere: bool = False
     height: float = 0.0
     square: int = 0
+    need: str = ""
 
     def promised(self, arithmetic: Arithmetic) -> bool:
         """Whether the exponentials of its scores mean anything where the scores are kept as an arithmetic says.
@@ -221,6 +225,13 @@ KINDS: tuple[Kind, ...] = (
         draw=laws.small,
         applies=_normalised,
         anywhere=True,
+    ),
+    Kind(
+        "uneven",
+        replace(WIDE, dv=10),
+        "N(0,1), values wider than keys; a kernel may refuse it",
+        "one width taken for the other: 1/sqrt(d_v), gradients over too few channels",
+        need="dv == d",
     ),
     Kind(
         "poison",
