@@ -63,6 +63,8 @@ def _padded(s: Situation) -> Iterator[Alternative]:
     for more in (1, -1):
         if d + more > 0:
             yield from rescaled(s, 1 / sp.sqrt(sp.Integer(d + more)), f"d {'+' if more > 0 else '-'} 1")
+    if "DV" in s.sizes:
+        yield from rescaled(s, 1 / sp.sqrt(sp.Integer(s.sizes["DV"])), "the width of the values")
 
 
 def _factors(factors: dict[str, sp.Expr]) -> Rewrite:
@@ -185,7 +187,7 @@ ROWS = (
         look="sqrt(d_model) where sqrt(d_head) is meant", blind="H = 1; H = d cannot be told from 1/d", convention="scale",
     ),
     Fault(
-        "F08", "scale of another width, padded or off by one", "convention", "q.k/sqrt(d rounded up)", "q.k/sqrt(d)", _padded,
+        "F08", "scale of another width: padded, off by one, or that of the values", "convention", "q.k/sqrt(another width)", "q.k/sqrt(d)", _padded,
         threads=("ipex-llm#12619",), look="the width after padding where the given one is meant",
         blind="d is a multiple of the tile",
         convention="scale",
