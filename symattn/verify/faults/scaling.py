@@ -187,7 +187,8 @@ ROWS = (
         look="sqrt(d_model) where sqrt(d_head) is meant", blind="H = 1; H = d cannot be told from 1/d", convention="scale",
     ),
     Fault(
-        "F08", "scale of another width: padded, off by one, or that of the values", "convention", "q.k/sqrt(another width)", "q.k/sqrt(d)", _padded,
+        "F08", "scale of another width: padded, off by one, or that of the values", "convention", "q.k/sqrt(another width)",
+        "q.k/sqrt(d)", _padded,
         threads=("ipex-llm#12619",), look="the width after padding where the given one is meant",
         blind="d is a multiple of the tile",
         convention="scale",
