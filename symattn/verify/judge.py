@@ -21,6 +21,7 @@ from symattn.verify.kernels.base import Kernel
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.registry import resolve
 from symattn.verify.observed import Observed
+from symattn.verify.pack.kinds import SHAPE
 from symattn.verify.properties.check import properties_of, rerun
 from symattn.verify.raising import excused, hints, refuse_all
 from symattn.verify.recorded import verify_recorded
@@ -180,7 +181,7 @@ def _again(
     """Whether a kernel fails on a kind of input in another shape; where it cannot be run there, it does not."""
 
     def fails(kind: str, shape: Shape) -> bool:
-        rows = [k for k in KINDS if k.name == kind]
+        rows = [k for k in (SHAPE, *KINDS) if k.name == kind]
         try:
             ref = Reference(definition, fields_for(definition, shape, dtype, seed, rows[0] if rows else KINDS[0]))
             if kernel.unsupported(ref.call) is not None or (backward and not kernel.has_backward(ref.call)):

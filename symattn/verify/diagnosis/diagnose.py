@@ -29,6 +29,8 @@ from symattn.verify.report import DISPLAY
 
 LARGE = 4_000_000
 """Multiplications of one score matrix beyond which a case is left out of the search, unless all are so large."""
+STARTS = 4
+"""Failing cases of which the sizes are asked for, for the search for a smaller shape to start from."""
 SHOWN = 4
 """As many hypotheses are told apart by other inputs."""
 SEPARATING = ("2,6,3,5,9,5", "1,4,2,9,5,6", "2,6,2,7,7,8", "1,6,2,21,26,6")
@@ -257,11 +259,38 @@ def _pattern(cases: Sequence[Observed], again: Callable[[str, Shape], bool] | No
     seen = patterns(o)
     lines = ["no fault of the catalogue, and no pair that was tried, explains every element", f"  in case {o.case}:"]
     lines += [f"  {line}" for line in seen]
-    tries = min(float(TRIES), effort.left // rerun(o))
-    if again is not None and tries >= 1 and (shape := _shape(o)) is not None:
-        small = smallest_failing(shape, lambda s: again(o.case, s), tries)
-        lines.append(f"  the smallest shape that still fails: --shape {small}")
+    if again is not None:
+        lines += _shrunk(cases, o, again, effort)
     return Finding((), seen[0] if seen else lines[0], "pattern", "", f"{where(o)} of case {o.case}", tuple(lines))
+
+
+def _shrunk(cases: Sequence[Observed], shown: Observed, again: Callable[[str, Shape], bool], effort: Effort) -> Iterator[str]:
+    """The line on the smallest shape that fails: from the smallest case on whose sizes ``--shape`` fails too, where one does.
+
+    Otherwise from the case that is shown, with inputs of its kind.
+    """
+    failing = sorted((o for o in cases if o.failing), key=lambda o: o.work)
+    starts = {shape: o for o in reversed(failing) if (shape := _shape(o)) is not None}
+    kind, asked = "shape", 0
+    for start, o in [*reversed(starts.items())][:STARTS]:
+        if not effort.take(rerun(o)):
+            return
+        asked += 1
+        if again(kind, start):
+            break
+    else:
+        kind, own = shown.case, _shape(shown)
+        if own is None:
+            return
+        start, o = own, shown
+    tries = min(float(TRIES - asked), effort.left // rerun(o))
+    if tries < 1:
+        return
+    found = smallest_failing(start, lambda s: again(kind, s), tries)
+    inputs = "" if kind == "shape" else f", with inputs as in {kind}"
+    ending = "no size of it can be lowered alone" if found.complete else "the tries ran out"
+    count = found.tried + (asked if kind == "shape" else 1)
+    yield f"  the smallest of {count} shapes tried that still fails: --shape {found.shape}{inputs}; {ending}"
 
 
 def _shape(o: Observed) -> Shape | None:

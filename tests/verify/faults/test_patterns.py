@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from symattn.verify.diagnosis.diagnose import diagnose
 from symattn.verify.diagnosis.explaining import explained
 from symattn.verify.diagnosis.patterns import constant_ratio, place, ranges, signature, tensor_pattern
 from symattn.verify.diagnosis.shrink import smallest_failing
@@ -59,9 +60,64 @@ def test_specials_are_explained_by_the_same_special_only():
     assert explained(k, p).tolist() == [True, False, True, False, True]  # the last one: nothing is promised there
 
 
-def test_the_smallest_shape():
-    shape = smallest_failing(Shape.parse("2,6,3,5,7,6"), lambda s: s.n >= 2 and s.m >= 3 and s.h > s.hkv)
-    assert str(shape) == "1,2,1,2,3,1"
+SQUARE, WHOLE = "1,4,2,33,33,6", "2,6,3,5,7,6"
+
+
+@pytest.mark.parametrize(
+    ("start", "fails", "smallest"),
+    [
+        (WHOLE, lambda s: s.n >= 2 and s.m >= 3 and s.h > s.hkv, "1,2,1,2,3,1"),
+        (SQUARE, lambda s: s.n > s.m + 4, "1,1,1,6,1,1"),
+        (SQUARE, lambda s: s.m % 8 == 1 and s.m > 1, "1,1,1,1,9,1"),  # only where a tile is not full
+        (SQUARE, lambda s: s.m in (33, 5, 6), "1,1,1,1,5,1"),
+        (SQUARE, lambda s: s.n == s.m and s.n > 3, "1,1,1,4,4,1"),  # neither can be lowered alone
+        ("1,4,2,4,133,6", lambda s: s.m - s.n == 129, "1,1,1,1,130,1"),
+        ("2,4,2,5,7,8,12", lambda s: s.d % 2 == 0 and s.dv > 2, "1,1,1,1,1,2,3"),
+        ("1,6,1,5,7,6", lambda s: s.h == 6, "1,6,1,1,1,1"),
+    ],
+)
+def test_the_smallest_shape(start, fails, smallest):
+    runs = []
+    found = smallest_failing(Shape.parse(start), lambda s: bool(runs.append(s)) or fails(s))
+    assert str(found.shape) == smallest and found.tried == len(runs) == len(set(runs)) <= 40
+    assert found.complete or len(runs) == 40
+
+
+def test_a_search_for_a_smaller_shape_that_ran_out_says_so():
+    start = Shape.parse("1,1,1,1,4096,1")
+    found = smallest_failing(start, lambda s: s.m == 4096)
+    assert found.shape == start and not found.complete and found.tried == 40
+    assert smallest_failing(Shape.parse("1,1,1,1,9,1"), lambda s: s.m == 9).complete
+    assert smallest_failing(start, lambda s: s.m >= 70, 3).tried == 3
+
+
+def smallest_line(cases, again):
+    (found,) = diagnose(cases, again, {})
+    return next(line.strip() for line in found.text if "smallest" in line)
+
+
+def test_a_smaller_shape_is_sought_from_the_smallest_case_with_inputs_that_the_option_draws():
+    def lost(query, key, value, **options):
+        m = key.shape[2]
+        return KERNEL(query, key[:, :, : m - (m % 8 == 1)], value[:, :, : m - (m % 8 == 1)], **options)
+
+    lost.arrays = "numpy"
+    cases, kinds = seen(lost, {}, ("square", "decode")), set()
+
+    def fails(kind, shape):
+        kinds.add(kind)
+        return shape.m % 8 == 1 and shape.m > 1
+
+    line = smallest_line(cases, fails)
+    assert line.endswith("that still fails: --shape 1,1,1,1,9,1; no size of it can be lowered alone") and kinds == {"shape"}
+
+
+def test_where_ordinary_inputs_do_not_fail_the_kind_is_said():
+    cases = seen(kernel("no maximum"), {}, ("deep",))
+    line = smallest_line(cases, lambda kind, s: kind == "deep" and s.n > 2)
+    assert line.endswith("--shape 1,1,1,3,1,1, with inputs as in deep; no size of it can be lowered alone")
+    line = smallest_line(cases, lambda kind, s: kind == "deep" and str(s) == "2,4,2,5,9,6")
+    assert line.startswith("the smallest of ") and "--shape 2,4,2,5,9,6, with" in line
 
 
 def test_a_row_factor_shows():
