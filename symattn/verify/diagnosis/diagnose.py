@@ -14,6 +14,7 @@ from symattn.verify.diagnosis.effort import SEARCH, SHRINK, Effort, rerun
 from symattn.verify.diagnosis.explaining import Hypothesis, wrong
 from symattn.verify.diagnosis.finding import Finding
 from symattn.verify.diagnosis.leaks import LEAKING, Rerun, leaks
+from symattn.verify.diagnosis.part import Part, explained_part
 from symattn.verify.diagnosis.patterns import patterns, where
 from symattn.verify.diagnosis.search import DERIVED, EVALUATIONS, Explanation, Search, together
 from symattn.verify.diagnosis.shrink import TRIES, smallest_failing
@@ -82,7 +83,10 @@ def diagnose(
     pairs, derived = (EVALUATIONS, DERIVED) if choice == "bounded" else (np.inf, np.inf)
     search = Search(kept, list(faults.values()), budget=pairs, derived=derived, effort=effort)
     explanations = ranked(search.run(), faults)
-    found = list(_findings(explanations, kept)) if explanations else [_pattern(kept, again, shrinking)]
+    if explanations:
+        found = list(_findings(explanations, kept))
+    else:
+        found = [_pattern(kept, again, shrinking), *_partial(explained_part(search, cases, choice), faults)]
     stopped = _stopped(search)
     return (replace(found[0], text=(*found[0].text, *stopped)), *found[1:])
 
@@ -119,11 +123,21 @@ def _findings(found: Sequence[Explanation], cases: Sequence[Observed]) -> Iterat
         yield _finding(e, cases, coincide, told if k == 0 else None)
 
 
-def _finding(e: Explanation, cases: Sequence[Observed], coincide: Sequence[str], told: str | None) -> Finding:
+def _partial(part: Part | None, faults: Mapping[str, Fault]) -> Iterator[Finding]:
+    """Findings on the failing cases alone; what would tell them apart is not asked, as other inputs need not take their path."""
+    if part is None:
+        return
+    found = ranked(part.found, faults)
+    for e in found:
+        coincide = [x.faults[0].id for x in found if x is not e]
+        yield part.labelled(_finding(e, part.failing, coincide, None, part.scope))
+
+
+def _finding(e: Explanation, cases: Sequence[Observed], coincide: Sequence[str], told: str | None, scope: str = "") -> Finding:
     failing = [o for o in cases if o.failing]
     shown = min(failing, key=lambda o: (simplicity(o), share(o)))
     names = dict.fromkeys(DISPLAY.get(n, n) for o in cases for n in o.judged if _covers(e, n))
-    explained = f"every element of {', '.join(names)} in {len(cases)} case{'s' * (len(cases) != 1)}"
+    explained = f"every element of {', '.join(names)} in {len(cases)} case{'s' * (len(cases) != 1)}{scope}"
     place = f"{where(shown)} of case {shown.case}"
     label = " and ".join(h.label for h in (*e.forward, *e.backward) if h.label)
     title = " and ".join(f.title for f in e.faults) + (f" ({label})" if label else "") + _passes(e)

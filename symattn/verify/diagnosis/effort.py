@@ -20,8 +20,8 @@ DERIVED = 15
 """As many times what evaluating one statement costs its gradient costs to derive."""
 SHARP = 8
 """As many times as much as plain propagation cost the bounds that verdicts are made of."""
-SEARCH, SHRINK = 4e9, 2e9
-"""What the search for faults, and the search for the smallest shape, may cost by default."""
+SEARCH, SHRINK, PART = 4e9, 2e9, 5e8
+"""What the search for faults, that for the smallest shape, and that for what explains failing cases alone may cost by default."""
 CHOICES = ("bounded", "all")
 
 

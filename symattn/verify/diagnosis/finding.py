@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+PARTIAL = "part"
+"""The kind of what explains the failing cases alone."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -13,11 +16,13 @@ class Finding:
     Parameters
     ----------
     fault
-        Ids of the catalogue, several of a pair; empty where nothing in it explains the kernel.
+        Ids of the catalogue, several of a pair; empty where nothing in it explains the kernel. Of the kind ``part`` it is what
+        explains some cases alone.
     title
         What the kernel computes, as a clause, or the pattern of what differs.
     kind
-        ``convention``, ``mathematics``, ``arithmetic``, ``range``, or ``pattern`` where nothing explains.
+        ``convention``, ``mathematics``, ``arithmetic``, ``range``; ``pattern`` where nothing explains the run, and ``part`` of a
+        fault that explains only the cases that fail, and is refuted by others.
     explains
         What it explains: tensors and cases, in words.
     where
@@ -32,6 +37,15 @@ class Finding:
     explains: str
     where: str
     text: tuple[str, ...]
+
+    @property
+    def named(self) -> bool:
+        """Whether it names a fault that explains the run as a whole.
+
+        >>> Finding(("F18",), "in decode alone: ...", "part", "", "", ()).named
+        False
+        """
+        return bool(self.fault) and self.kind != PARTIAL
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of the JSON document.

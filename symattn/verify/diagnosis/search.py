@@ -12,7 +12,7 @@ from itertools import product
 
 from symattn.program import Program
 from symattn.verify.diagnosis.effort import Effort, derivation, evaluation
-from symattn.verify.diagnosis.explaining import Hypothesis, convincing, explains, hypotheses, misses, predicted
+from symattn.verify.diagnosis.explaining import Evidence, Hypothesis, convincing, explains, hypotheses, misses, predicted
 from symattn.verify.diagnosis.fitting import fitted_fault
 from symattn.verify.faults.fault import KINDS, SAME, Alternative, Edit, Fault
 from symattn.verify.faults.scaling import FITTED
@@ -26,6 +26,8 @@ FITS = 40
 """Evaluations that a fitted factor takes."""
 DERIVED = 24
 """Other programs whose gradients are derived."""
+TELLING = 8
+"""Wrong elements that have to speak for a fault of failing cases alone: fewer of them some hypothesis meets by chance."""
 POISON = "poison"
 EXACT = ("convention", "mathematics")
 """Kinds that show in exact arithmetic: where one explains, none that is emulated is asked for."""
@@ -69,6 +71,8 @@ class Search:
     """The ids of faults that were asked alone."""
     untried: set[str] = field(default_factory=set)
     """Of those, the ones that the effort did not reach in every form."""
+    refuted: dict[str, str] = field(default_factory=dict)
+    """By the ids of faults that explain every failing case alone: a case without failure that they do not explain."""
     _smallest: dict[bool, Observed] = field(default_factory=dict)
     _held: dict[tuple[tuple[Hypothesis, ...], bool], bool] = field(default_factory=dict)
 
@@ -106,7 +110,8 @@ class Search:
 
     def _holds(self, parts: tuple[Hypothesis, ...], gradient: bool) -> bool | None:
         """As :meth:`holds`; None where that would be more work than is left."""
-        first, found = self.smallest(gradient), []
+        first = self.smallest(gradient)
+        found: list[Evidence] = []
         for o in (first, *(o for o in self.ordered() if o is not first)):
             if not o.part(gradient):
                 continue
@@ -115,9 +120,17 @@ class Search:
                 return None
             evidence = None if a is None else explains(o, a, gradient)
             if evidence is None:
+                self._refute(parts, o, found, gradient)
                 return False
             found.append(evidence)
         return not self.fails(gradient) or convincing(found)
+
+    def _refute(self, parts: tuple[Hypothesis, ...], o: Observed, found: Sequence[Evidence], gradient: bool) -> None:
+        """Keep a single fault that only a case without failure speaks against, where the others, all that fail, say enough."""
+        fault = parts[0].fault if len(parts) == 1 else None
+        enough = sum(count for e in found for count, _ in e.values()) >= TELLING
+        if fault in self.faults and fault is not None and not o.failing and self.fails(gradient) and enough and convincing(found):
+            self.refuted.setdefault(fault.id, o.case)
 
     def ordered(self) -> list[Observed]:
         """Failing cases first, small ones first; those with NaN in what must not be read only where nothing else fails."""

@@ -45,13 +45,13 @@ def with_preset(seen: Sequence[Observed], findings: Sequence[Finding]) -> tuple[
     findings
         Its diagnosis.
     """
-    if any(f.fault and f.kind in EXACT for f in findings):
+    if any(f.named and f.kind in EXACT for f in findings):
         return tuple(findings)
     found = _fitting(seen) if any(o.failing for o in seen) else None
     if found is None or any(_vacuous(o, n, b) for o, b in zip(seen, found[1], strict=True) for n in o.failing):
         return tuple(findings)
     finding = _finding(found[0], seen)
-    return (*findings, finding) if any(f.fault for f in findings) else (finding, *findings)
+    return (*findings, finding) if any(f.named for f in findings) else (finding, *findings)
 
 
 def _fitting(seen: Sequence[Observed]) -> tuple[Arithmetic, list[Predictions]] | None:

@@ -32,7 +32,8 @@ statements that the kernel follows, with one thing changed. So a row applies to 
 - Ids that begin with F are about the forward pass (a backward that follows it included), with B about the backward alone, with C
   about what is equal by exact algebra but for a shift of the log-sum-exp.
 - Where several explain a kernel on the inputs of a run, all are named, with an input that would tell them apart. Where none does,
-  the report describes the pattern of the deviation and gives the smallest shape that still fails, of those it tried.
+  the report describes the pattern of the deviation and gives the smallest shape that still fails, of those it tried. A fault that
+  explains every case that fails, and not those that do not, is named as one of these cases alone.
 
 A report is data too: `report.diagnosis` holds findings with `fault`, `title`, `kind`, `explains`, `where` and `text`.
 

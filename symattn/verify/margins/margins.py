@@ -53,7 +53,7 @@ class Margins:
     @cached_property
     def implied(self) -> tuple[Implied, ...]:
         """The declared constants of which another value would do; none where a fault of another kind explains the kernel."""
-        explained = any(f.fault and f.kind in NAMED for f in self.diagnosis)
+        explained = any(f.named and f.kind in NAMED for f in self.diagnosis)
         return implied(self.seen, WORK) if self.failing and not explained else ()
 
     @cached_property
