@@ -199,7 +199,7 @@ def _given(d: Definition, s: Shape, r: np.random.Generator, real: dict[str, Arra
         found["doc_q"] = np.sort(r.integers(0, 3, size=(s.b, s.n)), axis=1)
         found["doc_k"] = np.sort(r.integers(0, 3, size=(s.b, s.m)), axis=1)
     if d.key_lengths:
-        found["key_lengths"] = np.array([max(1, s.m - 1 - k % 2) for k in range(s.b)])
+        found["key_lengths"] = _lengths(s)
     if d.dropout:
         found["dropout_mask"] = r.random((s.b, s.h, s.n, s.m)) < 0.75
         if d.dropout_p is None:
@@ -228,6 +228,19 @@ def _hidden(d: Definition, s: Shape, r: np.random.Generator, shape: tuple[int, .
         if s.m > SOME and s.n > 2:
             hidden[..., 2, : s.m // 2] = True  # a row whose first keys, by the tile, are masked
     return hidden
+
+
+def _lengths(s: Shape) -> Array:
+    """Numbers of keys by batch entry, of which neighbours differ by two or more where there is room.
+
+    They are a third of the keys apart. In some sizes the first entry has all keys; in others the second has all but one, the
+    most: so the length of an entry that is read for all is told from the largest, and from none at all.
+    """
+    later = s.m // 2 % 2
+    top = s.m - later * (s.m > 3)
+    step = max(1, min(top - 1, max(2, s.m // 3)))
+    several = (top - 1) // step + 1
+    return np.array([top - step * ((later - k) % several) for k in range(s.b)])
 
 
 def cases_for(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -68,6 +68,40 @@ def _lengths(by: int) -> Rewrite:
             yield Alternative(fields={"key_lengths": np.clip(moved, 1, s.sizes["M"]).astype(moved.dtype)})
 
     return rewrite
+
+
+def _entries(s: Situation) -> Iterator[Alternative]:
+    """Lengths, prefixes or documents of other batch entries."""
+    d = s.definition
+    given = (["key_lengths"] if d.key_lengths else []) + ([d.prefix] if isinstance(d.prefix, str) else [])
+    for name in given:
+        a = s.fields.get(name)
+        if a is not None and a.ndim == 1:
+            yield from _of_other_entries(s, (name,), "", more=(("the largest for all", np.full(len(a), np.argmax(a))),))
+    documents = tuple(n for n in ("doc", "doc_q", "doc_k") if n in s.fields and s.fields[n].ndim > 1) if d.document else ()
+    yield from _of_other_entries(s, documents, "")
+    for name, side in (("doc_q", "of the queries"), ("doc_k", "of the keys")):
+        if name in documents:
+            yield from _of_other_entries(s, (name,), f", {side} alone")
+
+
+def _of_other_entries(
+    s: Situation, names: tuple[str, ...], ending: str, more: Iterable[tuple[str, Array]] = ()
+) -> Iterator[Alternative]:
+    """Fields by batch entry, each entry having that of another one."""
+    if not names:
+        return
+    order = np.arange(len(s.fields[names[0]]))
+    taken = (
+        ("the next one", np.roll(order, -1)),
+        ("the one before", np.roll(order, 1)),
+        ("the first one for all", 0 * order),
+        ("the last one for all", np.full_like(order, order[-1])),
+    )
+    for label, at in (*taken, *more):
+        fields = {n: s.fields[n][at] for n in names}
+        if any((fields[n] != s.fields[n]).any() for n in names):
+            yield Alternative(label + ending, fields=fields)
 
 
 def _polarity(s: Situation) -> Iterator[Alternative]:
@@ -162,6 +196,11 @@ ROWS = (
     Fault(
         "F77", "the last key of the given length is left out", "mathematics", "j < length - 1", "j < length", _lengths(-1),
         look="< and <= at the end of the keys", convention="key_lengths",
+    ),
+    Fault(
+        "F175", "lengths or documents of the wrong batch entry", "mathematics", "length[b'], doc[b']", "length[b], doc[b]",
+        _entries, look="the batch index of lengths, prefixes and document numbers", shows="entries that differ",
+        blind="B = 1",
     ),
     Fault(
         "F30", "mask polarity reversed", "convention", "True drops", "True attends", _polarity,

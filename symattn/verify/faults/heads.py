@@ -19,6 +19,8 @@ from symattn.verify.faults.structure import I, J, fresh, softmax_of
 from symattn.verify.reference import Reference
 
 Rewrite = Callable[[Situation], Iterator[Alternative]]
+EXCHANGED = 8
+"""Heads of which two neighbours are tried in each other's place."""
 SOURCES = ("query", "key", "value")
 
 
@@ -145,6 +147,29 @@ def jointly(program: Program, over: tuple[sp.Symbol, ...]) -> Program:
         else:
             out.append(s)
     return program.with_statements(out)
+
+
+def other_heads(s: Situation) -> Iterator[tuple[str, Array]]:
+    """What is given per query head read at other heads: for each the head that is read in its place, under a label."""
+    h, kv = s.sizes.get("H", 1), s.sizes.get("HKV", 1)
+    order = np.arange(h)
+    pairs = order[: h // 2 * 2].reshape(-1, 2)[:, ::-1].ravel()
+    found = [
+        ("the first for all", 0 * order),
+        ("the last for all", np.full_like(order, h - 1)),
+        ("in reverse order", order[::-1]),
+        ("heads in the other grouping", order.reshape(kv, h // kv).T.ravel()),
+        ("heads in the other grouping, the other way round", order.reshape(h // kv, kv).T.ravel()),
+        ("that of the key/value head", order % kv if s.definition.grouping == "tiled" else order // (h // kv)),
+        ("the next one", np.roll(order, -1)),
+        ("the one before", np.roll(order, 1)),
+        ("neighbours exchanged", np.concatenate([pairs, order[len(pairs) :]])),
+    ]
+    for k in range(min(h, EXCHANGED) - 1):
+        at = order.copy()
+        at[[k, k + 1]] = k + 1, k
+        found.append((f"heads {k} and {k + 1} exchanged", at))
+    yield from ((label, at) for label, at in found if (at != order).any())
 
 
 def _shift(k: int) -> Callable[[int], Array]:

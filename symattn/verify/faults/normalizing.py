@@ -9,9 +9,9 @@ import numpy as np
 import sympy as sp
 
 from symattn.indexed import all_reads, name_of, tensor
-from symattn.intake import Array
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Fault, Prediction, Predictions, Situation
+from symattn.verify.faults.heads import other_heads
 from symattn.verify.faults.results import in_empty_rows, multiplied
 from symattn.verify.faults.structure import I, J, Softmax, fresh, softmax_of
 
@@ -153,16 +153,10 @@ def _sink_unmeasured(s: Situation) -> Iterator[Alternative]:
         yield Alternative("the maximum is that of the keys alone", program=program, after=after)
 
 
-def _sinks_of(order: Callable[[int, int], Array]) -> Rewrite:
-    """The sinks in another order of the heads: a function of query heads and key/value heads."""
-
-    def rewrite(s: Situation) -> Iterator[Alternative]:
-        if s.definition.sink and s.sizes.get("H", 1) > 1:
-            at = order(s.sizes["H"], s.sizes["HKV"])
-            if (at != np.arange(s.sizes["H"])).any():
-                yield Alternative(reads={"sinks": at})
-
-    return rewrite
+def _sinks_of(s: Situation) -> Iterator[Alternative]:
+    """The sinks of other heads."""
+    if s.definition.sink:
+        yield from (Alternative(label, reads={"sinks": at}) for label, at in other_heads(s))
 
 
 def _zero_sinks(s: Situation) -> Iterator[Alternative]:
@@ -302,17 +296,8 @@ ROWS = (
         "exp(sink - m)", _sink_of_other_base, look="whether log2(e) multiplies the sink too", blind="sink = 0", convention="sink",
     ),
     Fault(
-        "F115", "sinks of the wrong heads", "mathematics", "sink[h']", "sink[h]", lambda s: (
-            replace(a, label=label)
-            for label, f in (
-                ("the first for all", lambda h, kv: np.zeros(h, int)),
-                ("in reverse order", lambda h, kv: np.arange(h)[::-1]),
-                ("heads in the other grouping", lambda h, kv: np.arange(h).reshape(kv, h // kv).T.ravel()),
-                ("that of the key/value head", lambda h, kv: np.arange(h) // (h // kv)),
-                ("the next one", lambda h, kv: np.roll(np.arange(h), -1)),
-            )
-            for a in _sinks_of(f)(s)
-        ), look="the index of the sink", shows="sinks that differ from head to head", convention="sink",
+        "F115", "sinks of the wrong heads", "mathematics", "sink[h']", "sink[h]", _sinks_of,
+        look="the index of the sink", shows="sinks that differ from head to head", convention="sink",
     ),
     Fault(
         "F116", "all sinks are 0", "mathematics", "exp(0)", "exp(sink)", _zero_sinks, threads=("TransformerEngine#3551",),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from symattn.indexed import name_of, tensor
 from symattn.intake import Array
 from symattn.verify.faults.fault import Alternative, Fault, Predictions, Situation
 from symattn.verify.faults.givenmasks import looked_at, transposed
-from symattn.verify.faults.results import labelled
+from symattn.verify.faults.heads import other_heads
+from symattn.verify.faults.results import labelled, under
 from symattn.verify.faults.structure import I, J, softmax_of
 from symattn.verify.kernels.call import published_slopes
 
@@ -44,6 +46,19 @@ def _with_slopes(change: Callable[[Array, int], Array | None]) -> Rewrite:
     return rewrite
 
 
+def _slopes_of(s: Situation) -> Iterator[Alternative]:
+    """The slopes of other heads."""
+    for label, at in other_heads(s):
+        if s.definition.alibi_slopes == "given" and s.fields["alibi_slopes"].ndim == 1:
+            yield Alternative(label, reads={"alibi_slopes": at})
+        else:
+            yield from under(label, _with_slopes(_taken(at))(s))
+
+
+def _taken(at: Array) -> Callable[[Array, int], Array]:
+    return lambda a, _: np.asarray(a[at])
+
+
 def _unslope(_: Situation, p: Predictions) -> Predictions:
     return {n: x for n, x in p.items() if n != "grad_alibi_slopes"}
 
@@ -59,10 +74,10 @@ def defined(when: Callable[[Any], bool], **changes: Any) -> Rewrite:
     return rewrite
 
 
-def added(s: Situation, letter: str, change: Callable[[sp.Expr], sp.Expr]) -> Iterator[Alternative]:
-    """What is added to the score and reads a tensor, changed: in the forward program, whose gradient follows."""
+def added(s: Situation, letters: Collection[str], change: Callable[[sp.Expr], sp.Expr]) -> Iterator[Alternative]:
+    """What is added to the score and reads one of some tensors, changed: in the forward program, whose gradient follows."""
     for st in s.program:
-        terms = [t for t in sp.Add.make_args(st.expr) if any(name_of(r) == letter for r in t.atoms(sp.Indexed))]
+        terms = [t for t in sp.Add.make_args(st.expr) if any(name_of(r) in letters for r in t.atoms(sp.Indexed))]
         if {I, J} <= set(st.indices) and not st.over and terms:
             rest = st.expr - sp.Add(*terms)
             new = replace(st, expr=rest + change(sp.Add(*terms)))
@@ -74,13 +89,23 @@ def _added(letter: str, factor: Callable[[Situation], sp.Expr | None]) -> Rewrit
     def rewrite(s: Situation) -> Iterator[Alternative]:
         f = factor(s)
         if f is not None:
-            yield from added(s, letter, lambda t: f * t)
+            yield from added(s, (letter,), lambda t: f * t)
 
     return rewrite
 
 
 def _scale(s: Situation) -> sp.Expr | None:
     return tensor("scale") if "scale" in s.program else None
+
+
+def _of_other_base(s: Situation) -> Iterator[Alternative]:
+    """Exponentials to base 2 of scores that were multiplied by log2(e), and of what is added that was not; and the other way."""
+    given = {"bias": "bias", "B": "mask", "slope": "ALiBi", "Bkt": "bias by buckets"}
+    read = [n for n in given if any(name_of(r) == n for st in s.program for r in st.expr.atoms(sp.Indexed))]
+    groups = [((n,), given[n]) for n in read] + ([(tuple(read), "all")] if len(read) > 1 else [])
+    for letters, what in groups:
+        for label, f in (("ln 2", sp.log(2)), ("log2(e)", 1 / sp.log(2))):
+            yield from under(f"{what} times {label}", added(s, letters, partial(sp.Mul, f)))
 
 
 def _row_shift(s: Situation) -> Iterator[Alternative]:
@@ -145,12 +170,8 @@ ROWS = (
         look="whether slopes reach the kernel", convention="alibi",
     ),
     Fault(
-        "F123", "ALiBi slopes of the wrong heads", "mathematics", "slope[h']", "slope[h]", labelled(
-            ("in reverse order", _with_slopes(lambda a, h: a[::-1])), ("the first for all", _with_slopes(lambda a,
-            h: 0 * a + a[0])),
-            ("the next one", _with_slopes(lambda a, h: np.roll(a, -1))), ("the one before", _with_slopes(lambda a,
-            h: np.roll(a, 1))),
-        ), threads=("flashinfer#1606",), look=_ALIBI, convention="alibi",
+        "F123", "ALiBi slopes of the wrong heads", "mathematics", "slope[h']", "slope[h]", _slopes_of,
+        threads=("flashinfer#1606",), look=_ALIBI, convention="alibi",
     ),
     Fault(
         "F124", "ALiBi is multiplied by the scale", "mathematics", "scale*(q.k - slope*(i - j))", "scale*q.k - slope*(i - j)",
@@ -177,6 +198,12 @@ ROWS = (
         "F127", "the bias is multiplied by the scale", "mathematics", "scale*(q.k + bias)", "scale*q.k + bias", labelled(
             ("bias", _added("bias", _scale)), ("mask", _added("B", _scale)),
         ), look="the order of scale and bias", blind="scale = 1", convention="bias",
+    ),
+    Fault(
+        "F176", "what is added to the scores is not brought to the base of the exponentials", "mathematics",
+        "2**(s*log2(e) + bias)", "exp(s + bias)", _of_other_base,
+        look="whether log2(e) multiplies bias, mask and ALiBi too", shows="kernels with exp2",
+        blind="nothing added but 0 and -inf",
     ),
     Fault(
         "F128", "sign of the bias", "mathematics", "s - bias", "s + bias", _added("bias", lambda s: sp.Integer(-1)),

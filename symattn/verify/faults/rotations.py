@@ -79,8 +79,9 @@ def _offsets(s: Situation) -> Iterator[Alternative]:
         yield from s.changed("queries start at m - n", rope_offset="bottom-right")
     own = d.rope_offset if isinstance(d.rope_offset, int) else 0
     if d.rope_offset != "bottom-right":
-        yield from s.changed("queries start one later", rope_offset=own + 1)
-        if own > 0:
+        for word, by in (("later", 1), ("earlier", -1)):
+            yield from s.changed(f"queries start one {word}", rope_offset=own + by)
+        if own != 0:
             yield from s.changed("queries start at 0", rope_offset=None)
 
 

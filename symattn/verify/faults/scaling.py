@@ -153,6 +153,13 @@ def _cap_unscaled(s: Situation) -> Iterator[Alternative]:
         yield from under("never scaled", _cap(lambda cap, x, raw: cap * sp.tanh(raw / cap))(s))
 
 
+def _cap_of_other_base(s: Situation) -> Iterator[Alternative]:
+    """The cap applied to scores that are multiplied by log2(e) already."""
+    two = sp.log(2)
+    yield from under("exponentials to base 2", _cap(lambda cap, x, raw: two * cap * sp.tanh(x / (two * cap)))(s))
+    yield from under("exponentials to base e", _cap(lambda cap, x, raw: cap * sp.tanh(x / (two * cap)))(s))
+
+
 def _bias_inside(s: Situation) -> Iterator[Alternative]:
     """The cap applied to the score with what is added to it: bias, ALiBi, additive mask."""
     st = _capped(s)
@@ -257,6 +264,11 @@ ROWS = (
     Fault(
         "F67", "softcap of the unscaled score", "convention", "scale*cap*tanh(q.k/cap), or cap*tanh(q.k/cap)",
         "cap*tanh(scale*q.k/cap)", _cap_unscaled, look="the order of scale and softcap", blind="scale = 1", convention="softcap",
+    ),
+    Fault(
+        "F177", "log2(e) is folded into the scores before the softcap", "mathematics", "2**(cap*tanh(log2(e)*s/cap))",
+        "exp(cap*tanh(s/cap))", _cap_of_other_base, look="the order of softcap and log2(e)",
+        shows="kernels with exp2, scores comparable with the cap", blind="cap much larger than |s|",
     ),
     Fault(
         "F68", "the softcap is applied after bias and ALiBi", "convention", "cap*tanh((s + bias)/cap)",
