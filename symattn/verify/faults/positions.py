@@ -48,6 +48,8 @@ def _with_slopes(change: Callable[[Array, int], Array | None]) -> Rewrite:
 
 def _slopes_of(s: Situation) -> Iterator[Alternative]:
     """The slopes of other heads."""
+    if not s.definition.alibi:
+        return
     for label, at in other_heads(s):
         if s.definition.alibi_slopes == "given" and s.fields["alibi_slopes"].ndim == 1:
             yield Alternative(label, reads={"alibi_slopes": at})
