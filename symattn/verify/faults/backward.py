@@ -36,13 +36,17 @@ from symattn.verify.faults.gradients import (
 from symattn.verify.faults.recomputing import (
     alignment,
     dropout,
+    dropped_weights_in_scores,
     is_dropped_gradient,
     is_dropped_weight,
     local_lse,
     mask_ignored,
     no_derivative,
+    other_derivative,
     rate,
     rotated_back,
+    some_channels,
+    undropped_row_term,
     unnormalised_values,
     window,
 )
@@ -179,6 +183,24 @@ ROWS = (
     Fault(
         "B57", "dV from weights that are not normalised", "mathematics", "dV = exp(s - m)^T dO", "dV = P^T dO",
         unnormalised_values, look="whether the weights are divided by their sum before they meet dO", blind="a sum of 1: one key",
+    ),
+    Fault(
+        "B58", "dS is made of the weights after dropout", "mathematics", "(P o Z/(1 - p)) o (dP - D)", "P o (dP - D)",
+        dropped_weights_in_scores, look="which weights are multiplied with dP - D", shows="dropout", blind="p = 0",
+    ),
+    Fault(
+        "B59", "D from dP before dropout", "mathematics", "D = rowsum(P o dO V^T)", "D = rowsum(dO o O)", undropped_row_term,
+        look=_D, shows="dropout", blind="p = 0",
+    ),
+    Fault(
+        "B60", "dP is summed over the first channels of V and dO alone", "mathematics", "sum over e < d of dO V", "dO V^T",
+        some_channels, threads=("native-sparse-attention-triton#27",), look="the width of the tile of V and dO",
+        shows="values wider than queries, or no multiple of the tile", blind="dv = d, a multiple of the tile",
+    ),
+    Fault(
+        "B61", "the derivative of the softcap is taken at another score", "mathematics", "dS (1 - (s/cap)**2)",
+        "dS (1 - tanh(s/cap)**2)", other_derivative, look="what is squared in the derivative of tanh",
+        shows="scores comparable with the cap", blind="cap much larger than |s|",
     ),
     Fault(
         "B27", "size of the support shared by several rows", "mathematics", "sum dP/k", "sum dP/k_i", shared_in_backward,

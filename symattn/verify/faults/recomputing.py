@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import sympy as sp
 
 from symattn.indexed import conjuncts, name_of, subscripts_of, tensor
+from symattn.presentation.listing import in_order
 from symattn.program import Program, Statement
 from symattn.verify.faults.fault import Alternative, Edit, Situation
-from symattn.verify.faults.gradients import changed, to_value
+from symattn.verify.faults.gradients import changed, ends, row_terms, to_value
 from symattn.verify.faults.leaking import leaked
 from symattn.verify.faults.masking import causal_bounds, with_part
 from symattn.verify.faults.structure import I, J, base_name, bounds_of, fresh, rewritten, softmax_of, with_conjunct, without
@@ -89,6 +91,40 @@ def no_derivative(s: Situation) -> Iterator[Alternative]:
         yield Alternative(gradient=changed(change, when=lambda x: {I, J} <= set(x.indices) and x.name.startswith("d")))
 
 
+def other_derivative(s: Situation) -> Iterator[Alternative]:
+    """Factors ``1 - (a/cap)**2`` of the gradient with something else than the capped score ``a``."""
+    capped = [x for x in s.program if x.expr.has(sp.tanh)]
+    if not s.has_gradient or s.definition.softcap is None or len(capped) != 1:
+        return
+    (made,) = capped
+    inner = next(iter(made.expr.atoms(sp.tanh)))
+    cap = sp.simplify(made.expr / inner)
+    raw = sp.simplify(cap * inner.args[0])
+    if not isinstance(raw, sp.Indexed):
+        return
+    forms: tuple[tuple[str, Callable[[sp.Expr, sp.Expr, sp.Expr], sp.Expr]], ...] = (
+        ("of the score before the cap", lambda own, a, x: own.xreplace({a: x})),
+        ("of the score before the cap, at least 0", lambda own, a, x: sp.Max(0, own.xreplace({a: x}))),
+        ("tanh of what is capped already", lambda own, a, x: own.xreplace({a: cap * sp.tanh(a / cap)})),
+        ("without the division by the cap", lambda own, a, x: own.xreplace({a: cap * a})),
+    )
+    for label, form in forms:
+        change = partial(_at_other_score, made.name, name_of(raw), form)
+        yield Alternative(label, gradient=changed(change, when=lambda x: {I, J} <= set(x.indices) and x.name.startswith("d")))
+
+
+def _at_other_score(capped: str, raw: str, form: Callable[[sp.Expr, sp.Expr, sp.Expr], sp.Expr], x: Statement) -> Statement:
+    """A statement whose factors of the cap are another function of themselves, the capped score and that before the cap."""
+    factors = []
+    for f in sp.Mul.make_args(x.expr):
+        read = next((r for r in f.atoms(sp.Indexed) if base_name(name_of(r)) == capped), None)
+        if _is_slope(f) and read is not None:
+            before = tensor(raw + name_of(read).removeprefix(capped), *subscripts_of(read))
+            f = form(f, read, before)
+        factors.append(f)
+    return replace(x, expr=sp.Mul(*factors))
+
+
 def _is_slope(f: sp.Expr) -> bool:
     return (
         f.is_Add
@@ -106,6 +142,12 @@ def rate(s: Situation) -> sp.Expr | None:
     return sp.simplify(weight / kept.expr)
 
 
+def _dropout_mask(s: Situation) -> list[sp.Basic]:
+    """The conditions under which a weight is kept."""
+    where = s.program["Pd"].where if "Pd" in s.program else sp.true
+    return [c for c in conjuncts(where) if any(name_of(r) == "drop" for r in c.atoms(sp.Indexed))]
+
+
 def dropout(which: Callable[[Statement], bool], keep_mask: bool, keep_scale: bool) -> Rewrite:
     """Mask or scale of the dropout left out of some statements of the backward."""
 
@@ -113,7 +155,7 @@ def dropout(which: Callable[[Statement], bool], keep_mask: bool, keep_scale: boo
         share = rate(s)
         if not s.has_gradient or share is None:
             return
-        mask = [c for c in conjuncts(s.program["Pd"].where) if any(name_of(r) == "drop" for r in c.atoms(sp.Indexed))]
+        mask = _dropout_mask(s)
 
         def change(x: Statement) -> Statement:
             where = x.where if keep_mask else sp.And(*[c for c in x.conditions if c not in mask])
@@ -122,6 +164,58 @@ def dropout(which: Callable[[Statement], bool], keep_mask: bool, keep_scale: boo
         yield Alternative(gradient=changed(change, when=which))
 
     return rewrite
+
+
+def dropped_weights_in_scores(s: Situation) -> Iterator[Alternative]:
+    """The gradient of the scores made of the weights after dropout."""
+    share, mask = rate(s), _dropout_mask(s)
+    if s.has_gradient and share is not None:
+        names = {n for found in row_terms(s.backward).values() for n in found}
+        change = lambda x: replace(x, where=sp.And(x.where, *mask), expr=x.expr / share)
+        yield Alternative(gradient=changed(change, when=lambda x: x.name in names))
+
+
+def undropped_row_term(s: Situation) -> Iterator[Alternative]:
+    """D as the sum of the weights and of their gradient before dropout."""
+    if s.has_gradient and s.definition.dropout and row_terms(s.backward):
+        yield Alternative(gradient=partial(_undropped, _dropout_mask(s)))
+
+
+def _undropped(mask: list[sp.Basic], p: Program) -> Program:
+    weight = next((x for x in p if base_name(x.name) == "P" and {I, J} <= set(x.indices)), None)
+    made = next((x for x in p if is_weight_gradient(x)), None)
+    if weight is None or made is None:
+        return p
+    whole = replace(
+        made,
+        target=tensor(fresh(p, "dPall"), *made.indices),
+        where=sp.And(*[c for c in made.conditions if c not in mask]),
+    )
+    terms = set(row_terms(p))
+
+    def row(x: Statement) -> Statement:
+        return replace(x, expr=weight.target * whole.target, over=(J,), where=weight.where)
+
+    return p.with_statements(in_order([*(row(x) if x.name in terms else x for x in p), whole]), p.outputs).live()
+
+
+def is_weight_gradient(x: Statement) -> bool:
+    """Whether a statement sums values and incoming gradients over the channels: the gradient of the weights."""
+    return {I, J} <= set(x.indices) and bool(x.over) and {"V", "dO"} <= {name_of(r) for r in x.reads}
+
+
+def some_channels(s: Situation) -> Iterator[Alternative]:
+    """The gradient of the weights summed over the first channels alone: as many as queries have, or whole tiles."""
+    d, dv = s.sizes.get("D", 0), s.sizes.get("DV", 0)
+    if not s.has_gradient or not d:
+        return
+    for label, kept in ((("as many as the queries have", d),) if d < dv else ()) + tuple(ends(dv)):
+        change = partial(_limited_channels, kept)
+        yield Alternative(label, gradient=changed(change, when=is_weight_gradient))
+
+
+def _limited_channels(kept: int, x: Statement) -> Statement:
+    return replace(x, where=sp.And(x.where, *(sp.Lt(e, kept) for e in x.over)))
 
 
 def is_dropped_gradient(x: Statement) -> bool:
