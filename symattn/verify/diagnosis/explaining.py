@@ -17,6 +17,30 @@ from symattn.verify.observed import Observed
 BETTER_THAN_CHANCE = 0.5
 """What is left of the deviation of the wrong elements has to be less than this share of it."""
 
+ENOUGH = 0.1
+"""The share of the wrong elements that has to tell something."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Of how many wrong elements how many tell something of a prediction, and the sum of the shares of their deviations left.
+
+    >>> Told(4, 3, 0.5) + Told(1, 1, 1.0)
+    Told(wrong=5, count=4, rest=1.5)
+    """
+
+    wrong: int
+    count: int
+    rest: float
+
+    def __add__(self, other: Told) -> Told:
+        return Told(self.wrong + other.wrong, self.count + other.count, self.rest + other.rest)
+
+    @property
+    def convincing(self) -> bool:
+        """Whether enough of them tell something, and little is left."""
+        return self.count >= ENOUGH * self.wrong and self.rest <= BETTER_THAN_CHANCE * self.count
+
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -61,22 +85,24 @@ def wrong(kernel: Array, base: Prediction) -> Array:
     return ~explained(kernel, base)
 
 
-def left(kernel: Array, base: Prediction, p: Prediction) -> tuple[int, float]:
-    """How many wrong elements tell something of a prediction, and the sum of the shares of their deviations that it leaves.
+def left(kernel: Array, base: Prediction, p: Prediction) -> Told:
+    """What the wrong elements of a tensor tell of a prediction.
 
     An element tells nothing where the prediction reaches further than the deviation itself and than twice the definition's bound.
+    Where it is no number, or reaches to infinity, and the kernel returns a number, it leaves the whole deviation.
     """
     bad = wrong(kernel, base)
     if not bad.any():
-        return 0, 0.0
-    k, b, value = kernel.astype(np.float64)[bad], base.value[bad], p.value[bad]
+        return Told(0, 0, 0.0)
+    k, b, value, reach = kernel.astype(np.float64)[bad], base.value[bad], p.value[bad], p.reach[bad]
     with np.errstate(all="ignore"):
         before, after = np.abs(k - b), np.abs(k - value)
         same = (np.isnan(k) & np.isnan(value)) | (k == value)
         ratio = np.where(same, 0.0, np.where(np.isfinite(before), after / before, np.where(np.isfinite(after), 0.0, 1.0)))
-        tells = same | (p.reach[bad] < np.maximum(before, 2 * base.reach[bad]))
-    ratio = np.minimum(np.where(np.isnan(ratio), 1.0, ratio), 1.0)
-    return int(tells.sum()), float(ratio[tells].sum())
+        silent = np.isfinite(k) & ~same & ~(np.isfinite(value) & np.isfinite(reach))
+        tells = same | silent | (reach < np.maximum(before, 2 * base.reach[bad]))
+    ratio = np.minimum(np.where(np.isnan(ratio) | silent, 1.0, ratio), 1.0)
+    return Told(int(bad.sum()), int(tells.sum()), float(ratio[tells].sum()))
 
 
 def misses(tensors: Mapping[str, Array], found: Predictions) -> int:
@@ -95,8 +121,8 @@ def predicted(o: Observed, a: Alternative, gradient: bool, *, sharp: bool = Fals
         return None
 
 
-Evidence = dict[str, tuple[int, float]]
-"""By tensor: how many wrong elements tell something, and what is left of their deviation."""
+Evidence = dict[str, Told]
+"""By tensor: what its wrong elements tell."""
 
 
 def explains(o: Observed, a: Alternative, gradient: bool) -> Evidence | None:
@@ -113,10 +139,9 @@ def explains(o: Observed, a: Alternative, gradient: bool) -> Evidence | None:
 
 def convincing(evidence: Iterable[Evidence]) -> bool:
     """Whether what explains every case does so better than by being vague: for each tensor that was wrong, over all cases."""
-    total: dict[str, tuple[int, float]] = {}
+    total: dict[str, Told] = {}
     for e in evidence:
-        for name, (count, rest) in e.items():
-            known = total.get(name, (0, 0.0))
-            total[name] = (known[0] + count, known[1] + rest)
-    counted = [(count, rest) for count, rest in total.values() if count]
-    return bool(counted) and all(rest <= BETTER_THAN_CHANCE * count for count, rest in counted)
+        for name, told in e.items():
+            total[name] = total[name] + told if name in total else told
+    counted = [told for told in total.values() if told.wrong]
+    return bool(counted) and all(told.convincing for told in counted)

@@ -50,21 +50,22 @@ def _clamped(name: str, by: int) -> Rewrite:
 
 
 def _averaged(s: Situation) -> Iterator[Alternative]:
-    """The outputs of several splits of the keys, averaged without their weights."""
+    """The outputs of several splits of the keys, averaged without their weights; splits without keys are none."""
     m = s.sizes.get("M", 0)
     if not starts_from_qkv(s) or m < 2:
         return
     for count in (2, 4, 8):
         part = -(-m // count)
 
-        def after(at: Situation, p: Predictions, count: int = count, part: int = part) -> Predictions:
+        def after(at: Situation, p: Predictions, part: int = part) -> Predictions:
             if "out" not in p:
                 return p
+            starts = range(0, m, part)
             value, reach = np.zeros_like(p["out"].value), np.zeros_like(p["out"].reach)
-            for k in range(count):
-                where = (sp.Ge(J, k * part), sp.Lt(J, (k + 1) * part))
+            for start in starts:
+                where = (sp.Ge(J, start), sp.Lt(J, start + part))
                 found = predictions(at, Alternative(edit=also(*where)))["out"]
-                value, reach = value + found.value / count, reach + found.reach / count
+                value, reach = value + found.value / len(starts), reach + found.reach / len(starts)
             return {**p, "out": Prediction(value, reach)}
 
         yield Alternative(f"{count} splits", after=after)

@@ -19,7 +19,8 @@ ROUNDINGS = 8
 
 def times(p: Prediction, f: float) -> Prediction:
     """A prediction multiplied by a number."""
-    return Prediction(p.value * f, p.reach * abs(f))
+    with np.errstate(invalid="ignore"):  # 0 times infinity: no number, which explains what is none
+        return Prediction(p.value * f, p.reach * abs(f))
 
 
 def zero(p: Prediction) -> Prediction:
