@@ -128,7 +128,7 @@ class Search:
     def _refute(self, parts: tuple[Hypothesis, ...], o: Observed, found: Sequence[Evidence], gradient: bool) -> None:
         """Keep a single fault that only a case without failure speaks against, where the others, all that fail, say enough."""
         fault = parts[0].fault if len(parts) == 1 else None
-        enough = sum(count for e in found for count, _ in e.values()) >= TELLING
+        enough = sum(told.count for e in found for told in e.values()) >= TELLING
         if fault in self.faults and fault is not None and not o.failing and self.fails(gradient) and enough and convincing(found):
             self.refuted.setdefault(fault.id, o.case)
 
