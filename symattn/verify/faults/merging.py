@@ -77,10 +77,10 @@ ROWS = (
     Fault(
         "F178", "the LSE adds the row maximum with another factor than that of the scores", "mathematics", "m/scale + ln(l)",
         "m + ln(l)", _maximum, look="whether the maximum that is kept is scaled, and in which base",
-        shows="the LSE; the output is right", blind="m = 0", convention="lse",
+        shows="the LSE; the output is right", blind="m = 0",
     ),
     Fault(
         "F179", "the LSE of one split of the keys for that of all", "mathematics", "max over splits of L", "ln(sum of exp(L))",
-        _one_of_splits, look=_LSE, shows="keys in several splits; the output is right", blind="one split", convention="lse",
+        _one_of_splits, look=_LSE, shows="keys in several splits; the output is right", blind="one split",
     ),
 )  # fmt: skip
