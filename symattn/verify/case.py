@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from symattn.arithmetic import Arithmetic
 from symattn.errors import KernelError
+from symattn.intake import Array
 from symattn.verify.faults.fault import Situation
 from symattn.verify.kernels.base import Kernel, Tensors
 from symattn.verify.kernels.call import Call
@@ -18,6 +21,9 @@ from symattn.verify.running import gradients_of, outputs_of
 from symattn.verify.staging import judge_gradients
 
 __all__ = ["run_case", "tried_case"]
+
+BY_ROW = ("out", "lse", "grad_query")
+"""Tensors with a row for every query."""
 
 
 def run_case(
@@ -95,7 +101,7 @@ def _run(
             judged |= grads
     except KernelError as error:
         raised = error
-    reports = tuple(_marked(kernel, call, t, name) for t in tensors)
+    reports = tuple(_marked(kernel, call, t, name, judged[t.name]) for t in tensors)
     if seen is not None and reports:
         start = saved if saved is not None and declared.staged and usable(saved, ref) else None
         situation = Situation(ref, declared, start, with_lse)
@@ -113,7 +119,7 @@ def _run(
     return report, raised
 
 
-def _marked(kernel: Kernel, call: Call, t: TensorReport, case: str) -> TensorReport:
+def _marked(kernel: Kernel, call: Call, t: TensorReport, case: str, returned: Array) -> TensorReport:
     """A failing tensor with the reason of a known deviation, where the ledger has one; suspect where only masked NaN leaks."""
     if t.verdict != "fail":
         return t
@@ -121,4 +127,15 @@ def _marked(kernel: Kernel, call: Call, t: TensorReport, case: str) -> TensorRep
     for row in kernel.known:
         if t.name in row.tensors and row.when(call) and (only_nan or not row.nan):
             return replace(t, known=row.reason)
-    return replace(t, suspect=LEAK) if case == "poison" and only_nan else t
+    leaks = case == "poison" and only_nan and not _in_empty_rows(call, t.name, returned)
+    return replace(t, suspect=LEAK) if leaks else t
+
+
+def _in_empty_rows(call: Call, name: str, returned: Array) -> bool:
+    """Whether all NaN of a tensor are in rows without keys: what is masked in other rows has no part in them."""
+    if name not in BY_ROW or not {"query", "key"} <= set(call.sources):
+        return False
+    visible = call.keep.any(-1)
+    if returned.shape[:3] != visible.shape:
+        return False
+    return not bool(np.isnan(returned.astype(np.float64))[visible].any())

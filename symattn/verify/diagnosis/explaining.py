@@ -85,13 +85,20 @@ def wrong(kernel: Array, base: Prediction) -> Array:
     return ~explained(kernel, base)
 
 
+def silent(kernel: Array, p: Prediction) -> Array:
+    """Where a kernel returns a number, and a prediction is none or reaches to infinity, and is no such number either."""
+    return np.isfinite(kernel.astype(np.float64)) & ~(np.isfinite(p.value) & np.isfinite(p.reach)) & (kernel != p.value)
+
+
 def left(kernel: Array, base: Prediction, p: Prediction) -> Told:
     """What the wrong elements of a tensor tell of a prediction.
 
     An element tells nothing where the prediction reaches further than the deviation itself and than twice the definition's bound.
-    Where it is no number, or reaches to infinity, and the kernel returns a number, it leaves the whole deviation.
+    Where it is no number, or reaches to infinity, and the kernel returns a number, it leaves the whole deviation; so it does
+    where that number is right.
     """
-    bad = wrong(kernel, base)
+    unsaid = silent(kernel, p)
+    bad = wrong(kernel, base) | (unsaid & np.isfinite(base.reach))
     if not bad.any():
         return Told(0, 0, 0.0)
     k, b, value, reach = kernel.astype(np.float64)[bad], base.value[bad], p.value[bad], p.reach[bad]
@@ -99,9 +106,8 @@ def left(kernel: Array, base: Prediction, p: Prediction) -> Told:
         before, after = np.abs(k - b), np.abs(k - value)
         same = (np.isnan(k) & np.isnan(value)) | (k == value)
         ratio = np.where(same, 0.0, np.where(np.isfinite(before), after / before, np.where(np.isfinite(after), 0.0, 1.0)))
-        silent = np.isfinite(k) & ~same & ~(np.isfinite(value) & np.isfinite(reach))
-        tells = same | silent | (reach < np.maximum(before, 2 * base.reach[bad]))
-    ratio = np.minimum(np.where(np.isnan(ratio) | silent, 1.0, ratio), 1.0)
+        tells = same | unsaid[bad] | (reach < np.maximum(before, 2 * base.reach[bad]))
+    ratio = np.minimum(np.where(np.isnan(ratio) | unsaid[bad], 1.0, ratio), 1.0)
     return Told(int(bad.sum()), int(tells.sum()), float(ratio[tells].sum()))
 
 

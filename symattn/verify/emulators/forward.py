@@ -113,7 +113,8 @@ def _shifted(top: Array, z: Array, machine: Machine) -> tuple[Array, Array]:
         seen = np.where(np.isneginf(seen), 0.0, seen)
     kept = (seen - top <= machine.lag) & ~np.isneginf(top)
     new = np.where(kept, top, seen) if machine.lag else seen
-    return new, _finite(seen if machine.ahead else new)
+    frame = seen if machine.ahead else new
+    return new, frame if machine.bare else _finite(frame)
 
 
 def _dropped(p: Array, s: Setting, keys: slice, rows: tuple[int, ...]) -> Array:

@@ -49,6 +49,8 @@ class Machine:
         The masked number is added to the score instead.
     shift
         What is taken off: the ``"maximum"``, the maximum where it is ``"not below 0"``, or ``"nothing"``.
+    bare
+        The maximum is taken off even where it is -infinity: ``-inf - (-inf)``, so that such a row is NaN.
     stuck
         After a tile without keys the maximum is 0, and stays where later scores are below.
     sink_outside
@@ -91,6 +93,7 @@ class Machine:
     start: float = -np.inf
     adds: bool = False
     shift: str = "maximum"
+    bare: bool = False
     stuck: bool = False
     sink_outside: bool = False
     grown_output: int = 1

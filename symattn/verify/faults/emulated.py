@@ -41,7 +41,12 @@ def _sentinel(s: Situation) -> Changes:
 def _empty(s: Situation) -> Changes:
     if not s.reference.call.has_empty_row or s.definition.sink:
         return []
-    return [(label, {"empty": kind}) for label, kind in (("NaN", "nan"), ("mean", "uniform")) if kind != s.definition.empty_row]
+    ways: Changes = [
+        ("NaN", {"empty": "nan"}),
+        ("mean", {"empty": "uniform"}),
+        ("NaN, the LSE too", {"empty": "nan", "bare": True}),
+    ]
+    return [(label, change) for label, change in ways if change["empty"] != s.definition.empty_row]
 
 
 def _multiplies(s: Situation) -> Changes:
@@ -56,7 +61,9 @@ def _ways(label: str, **changes: object) -> Changes:
 
 
 def _in_format_of(s: Situation) -> Changes:
-    return [("", {"rounded": {"raw": "float16"}})]
+    """A row in which all products overflow to -infinity has the sum 0, or is NaN as of ``-inf + inf``."""
+    raw: dict[str, object] = {"rounded": {"raw": "float16"}}
+    return [("", raw), ("a row of -infinity is NaN", {**raw, "bare": True})]
 
 
 RANGE = (

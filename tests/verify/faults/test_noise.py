@@ -128,6 +128,14 @@ def test_what_is_no_number_leaves_the_whole_deviation():
     assert not (told + Told(3, 3, 3.0)).convincing
 
 
+def test_what_is_no_number_where_the_kernel_is_right_counts_against_it():
+    """One wrong element met by a prediction that says nothing of the other four."""
+    kernel, base = np.array([np.nan, 1, 1, 1, 1], np.float32), Prediction(np.ones(5), np.full(5, 0.1))
+    nothing = Prediction(np.full(5, np.nan), np.full(5, np.inf))
+    there = Prediction(np.array([np.nan, 1, 1, 1, 1]), np.array([np.inf, 0.1, 0.1, 0.1, 0.1]))
+    assert not left(kernel, base, nothing).convincing and left(kernel, base, there).convincing
+
+
 def test_enough_elements_have_to_tell_something():
     """A reach wider than what it should explain tells nothing, and one element is not enough for a hundred."""
     kernel, base = np.full(100, 2, np.float32), Prediction(np.ones(100), np.full(100, 0.1))
