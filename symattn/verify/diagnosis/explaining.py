@@ -18,28 +18,30 @@ BETTER_THAN_CHANCE = 0.5
 """What is left of the deviation of the wrong elements has to be less than this share of it."""
 
 ENOUGH = 0.1
-"""The share of the wrong elements that has to tell something."""
+"""The share of the elements that should tell something that has to."""
+FAR = 16
+"""Bounds that an element is off by from which on it should tell something: below, a reach a little wider covers it."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """Of how many wrong elements how many tell something of a prediction, and the sum of the shares of their deviations left.
+    """Of how many elements that should how many tell something of a prediction, and the sum of the shares of deviations left.
 
     >>> Told(4, 3, 0.5) + Told(1, 1, 1.0)
-    Told(wrong=5, count=4, rest=1.5)
+    Told(asked=5, count=4, rest=1.5)
     """
 
-    wrong: int
+    asked: int
     count: int
     rest: float
 
     def __add__(self, other: Told) -> Told:
-        return Told(self.wrong + other.wrong, self.count + other.count, self.rest + other.rest)
+        return Told(self.asked + other.asked, self.count + other.count, self.rest + other.rest)
 
     @property
     def convincing(self) -> bool:
         """Whether enough of them tell something, and little is left."""
-        return self.count >= ENOUGH * self.wrong and self.rest <= BETTER_THAN_CHANCE * self.count
+        return self.count >= ENOUGH * self.asked and self.rest <= BETTER_THAN_CHANCE * self.count
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,10 @@ def left(kernel: Array, base: Prediction, p: Prediction) -> Told:
         before, after = np.abs(k - b), np.abs(k - value)
         same = (np.isnan(k) & np.isnan(value)) | (k == value)
         ratio = np.where(same, 0.0, np.where(np.isfinite(before), after / before, np.where(np.isfinite(after), 0.0, 1.0)))
+        far = before > FAR * base.reach[bad]
         tells = same | unsaid[bad] | (reach < np.maximum(before, 2 * base.reach[bad]))
     ratio = np.minimum(np.where(np.isnan(ratio) | unsaid[bad], 1.0, ratio), 1.0)
-    return Told(int(bad.sum()), int(tells.sum()), float(ratio[tells].sum()))
+    return Told(int((tells | far).sum()), int(tells.sum()), float(ratio[tells].sum()))
 
 
 def misses(tensors: Mapping[str, Array], found: Predictions) -> int:
@@ -149,5 +152,5 @@ def convincing(evidence: Iterable[Evidence]) -> bool:
     for e in evidence:
         for name, told in e.items():
             total[name] = total[name] + told if name in total else told
-    counted = [told for told in total.values() if told.wrong]
+    counted = [told for told in total.values() if told.asked]
     return bool(counted) and all(told.convincing for told in counted)

@@ -138,9 +138,11 @@ def test_what_is_no_number_where_the_kernel_is_right_counts_against_it():
 
 def test_enough_elements_have_to_tell_something():
     """A reach wider than what it should explain tells nothing, and one element is not enough for a hundred."""
-    kernel, base = np.full(100, 2, np.float32), Prediction(np.ones(100), np.full(100, 0.1))
+    kernel, base = np.full(100, 2, np.float32), Prediction(np.ones(100), np.full(100, 0.01))
     reach = np.full(100, 5.0)
     reach[0] = 0.1
     told = left(kernel, base, Prediction(np.full(100, 2.5), reach))
-    assert told.wrong == 100 and told.count == 1 and not told.convincing
+    assert told.asked == 100 and told.count == 1 and not told.convincing
+    near = left(kernel, Prediction(np.ones(100), np.full(100, 0.5)), Prediction(np.full(100, 2.1), np.where(reach < 1, 0.1, 1.2)))
+    assert near.asked == near.count == 1 and near.convincing  # deviations of the size of bounds
     assert not Told(4, 0, 0.0).convincing
