@@ -142,7 +142,8 @@ def _finding(e: Explanation, cases: Sequence[Observed], coincide: Sequence[str],
     label = " and ".join(h.label for h in (*e.forward, *e.backward) if h.label)
     title = " and ".join(f.title for f in e.faults) + (f" ({label})" if label else "") + _passes(e)
     lines = [f"{' + '.join(f.id for f in e.faults)} {title}" + said(e, shown.situation)]
-    lines += [f"  computes {wrong_}; right is {right}" for wrong_, right in (f.formulas(shown.situation) for f in e.faults)]
+    spelled = [h.fault.formulas(shown.situation, h.label) for h in (*e.forward, *e.backward) if h.fault is not None]
+    lines += [f"  computes {wrong_}; right is {right}" for wrong_, right in dict.fromkeys(spelled)]
     kind = max((f.kind for f in e.faults), key=KINDS.index)
     exact = "under it every element is within its bound: " if kind == "convention" else "it explains "
     lines.append(f"  {exact}{explained}")

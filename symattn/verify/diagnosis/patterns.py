@@ -193,6 +193,8 @@ def _known_place(name: str, bad: Array, o: Observed) -> str:
 
 
 def where(o: Observed, names: Sequence[str] | None = None) -> str:
-    """Where a case is wrong, tensor by tensor, in words."""
+    """Where a case is wrong, tensor by tensor, in words; the worst elements where only a verdict's own bound is crossed."""
     bad = {n: wrong(o.judged[n], o.base[n]) for n in names or o.failing if n in o.base}
-    return "; ".join(f"{DISPLAY.get(n, n)} {place(n, x)} ({int(x.sum())} of {x.size})" for n, x in bad.items() if x.any())
+    found = [f"{DISPLAY.get(n, n)} {place(n, x)} ({int(x.sum())} of {x.size})" for n, x in bad.items() if x.any()]
+    worst = [(t.name, t.comparison.worst) for t in o.reports if t.name in bad]
+    return "; ".join(found or [f"{DISPLAY.get(n, n)}[{','.join(map(str, e.index))}]" for n, e in worst if e is not None])

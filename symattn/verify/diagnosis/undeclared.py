@@ -7,6 +7,7 @@ no excuse: the wider bound of another arithmetic holds small faults too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,7 +52,10 @@ def with_preset(seen: Sequence[Observed], findings: Sequence[Finding]) -> tuple[
     if found is None or any(_vacuous(o, n, b) for o, b in zip(seen, found[1], strict=True) for n in o.failing):
         return tuple(findings)
     finding = _finding(found[0], seen)
-    return (*findings, finding) if any(f.named for f in findings) else (finding, *findings)
+    if any(f.named for f in findings):
+        return (*findings, finding)
+    own = seen[0].situation.arithmetic.name
+    return (finding, *(replace(f, text=(f"if it is {own} all the same: {f.text[0]}", *f.text[1:])) for f in findings if f.text))
 
 
 def _fitting(seen: Sequence[Observed]) -> tuple[Arithmetic, list[Predictions]] | None:

@@ -81,6 +81,7 @@ ROWS = (
         "B04", "dK and dV of one query head of the group instead of the sum", "mathematics", "x[g - 1]", "sum over g of x",
         groups,
         threads=("levanter#449",), look=_SUM, shows="H_kv < H", blind="H_kv = H",
+        labelled={"the first one": "x[0]", "the mean": "(sum over g of x)/g"},
     ),
     Fault(
         "B06", "dK and dV added to the key/value head of the other grouping", "mathematics", "kv = h mod H_kv",

@@ -140,6 +140,8 @@ class Fault:
         What it means on a situation.
     spelled
         ``wrong`` and ``right`` of another definition, where the formulas depend on it; None where they do not.
+    labelled
+        ``wrong`` of single alternatives, by label, where it is not that of the row.
     """
 
     id: str
@@ -154,11 +156,13 @@ class Fault:
     blind: str = ""
     convention: str = ""
     spelled: Callable[[Situation], tuple[str, str] | None] | None = None
+    labelled: Mapping[str, str] = field(default_factory=dict, compare=False)
 
-    def formulas(self, situation: Situation) -> tuple[str, str]:
-        """What is wrong and what is right, as formulas of the definition of a situation."""
+    def formulas(self, situation: Situation, label: str = "") -> tuple[str, str]:
+        """What is wrong and what is right, as formulas of the definition of a situation, of the alternative of a label."""
         own = None if self.spelled is None else self.spelled(situation)
-        return own or (self.wrong, self.right)
+        wrong, right = own or (self.wrong, self.right)
+        return self.labelled.get(label, wrong), right
 
     @property
     def backward_only(self) -> bool:

@@ -139,3 +139,13 @@ def test_the_command_explains():
     data = json.loads(run.invoke(app, ["explain", "B07", "--json"]).stdout)
     assert data["id"] == "B07" and data["threads"] == ["FlagAttention#1"]
     assert run.invoke(app, ["explain", "F999"]).exit_code == 2
+
+
+def test_a_formula_is_that_of_the_alternative():
+    """``wrong`` of the row, or of the label that was found; what is right is the same."""
+    row = CATALOGUE["B04"]
+    found = {label: row.formulas(None, label) for label in ("the last one", "the first one", "the mean", "")}
+    assert {label: wrong for label, (wrong, _) in found.items()} == {
+        "the last one": "x[g - 1]", "the first one": "x[0]", "the mean": "(sum over g of x)/g", "": "x[g - 1]",
+    }  # fmt: skip
+    assert {right for _, right in found.values()} == {"sum over g of x"}

@@ -7,7 +7,7 @@ import pytest
 
 from symattn.verify.diagnosis.diagnose import diagnose
 from symattn.verify.diagnosis.explaining import explained
-from symattn.verify.diagnosis.patterns import constant_ratio, place, ranges, signature, tensor_pattern
+from symattn.verify.diagnosis.patterns import constant_ratio, place, ranges, signature, tensor_pattern, where
 from symattn.verify.diagnosis.shrink import smallest_failing
 from symattn.verify.faults.fault import Prediction
 from symattn.verify.inputs import Shape
@@ -168,3 +168,14 @@ def test_rows_without_keys_leave_the_pattern_of_the_others():
     kernel = (value + 0.5).astype(np.float32)
     kernel[0, 0, 1], value[0, 1, 1] = np.inf, -np.inf
     assert "off by the constant 0.5" in said("lse", kernel, value, 1e-6) and "2 infinite" not in said("lse", kernel, value, 1e-6)
+
+
+def test_a_place_is_never_empty():
+    """Where the verdict's bound is a little narrower than the one of a diagnosis, the worst element of the verdict is said."""
+    (o,) = seen(kernel("top-left"), {"causal": "bottom-right"}, ("tall",))
+    assert o.failing and where(o).startswith("O rows")
+    for name in o.failing:
+        p = o.base[name]
+        o.base[name] = Prediction(p.value, np.full(p.reach.shape, np.inf))
+    worst = next(t.comparison.worst for t in o.reports if t.name == "out")
+    assert where(o).startswith(f"O[{','.join(map(str, worst.index))}]")

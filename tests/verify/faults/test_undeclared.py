@@ -55,6 +55,13 @@ def test_a_correct_eager_kernel_is_told_what_to_declare():
     assert "judged as flash-bf16" in str(findings[0])
 
 
+def test_beside_it_nothing_reads_as_if_it_were_no_answer():
+    pattern = Finding((), "O is wrong", "pattern", "", "", ("no fault explains it", "  in case normal:"))
+    _, findings = diagnosed(eager(), findings=(pattern,))
+    assert [f.kind for f in findings] == ["arithmetic", "pattern"]
+    assert findings[1].text == ("if it is flash-bf16 all the same: no fault explains it", "  in case normal:")
+
+
 @pytest.mark.parametrize("kind, titles", [("convention", 1), ("mathematics", 1), ("arithmetic", 2)])
 def test_a_fault_that_explains_it_comes_first(kind, titles):
     fault = Finding(("F05",), "scores are not scaled", kind, "", "", ())
