@@ -79,8 +79,8 @@ def _offsets(s: Situation) -> Iterator[Alternative]:
         yield from s.changed("queries start at m - n", rope_offset="bottom-right")
     own = d.rope_offset if isinstance(d.rope_offset, int) else 0
     if d.rope_offset != "bottom-right":
-        for word, by in (("later", 1), ("earlier", -1)):
-            yield from s.changed(f"queries start one {word}", rope_offset=own + by)
+        for word, by in (("queries start one later", 1), ("queries start one earlier, or keys one later", -1)):
+            yield from s.changed(word, rope_offset=own + by)
         if own != 0:
             yield from s.changed("queries start at 0", rope_offset=None)
 

@@ -106,7 +106,7 @@ NAMED = [
     ("by key head", SLOPES, "F123", "that of the key/value head"),
     ("(g, kv).T", SLOPES, "F123", "heads in the other grouping, the other way round"),
     ("by key head", {**SLOPES, "alibi_slopes": "given"}, "F123", "that of the key/value head"),
-    ("keys from 1", {"rope": "half"}, "F51", "queries start one earlier"),
+    ("keys from 1", {"rope": "half"}, "F51", "queries start one earlier, or keys one later"),
     ("base", {"bias": True}, "F176", "bias times ln 2"),
     ("base", {"attn_mask": "additive"}, "F176", "mask times ln 2"),
     ("base", SLOPES, "F176", "ALiBi times ln 2"),
