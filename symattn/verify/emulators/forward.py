@@ -70,13 +70,13 @@ def forward(query: Array, key: Array, value: Array, s: Setting, machine: Machine
     out = np.zeros((*rows, v.shape[3]))
     if machine.known_maximum:
         every = slice(0, k.shape[2])
-        top = np.maximum(top, _masked(scores(q, k, s, machine, every)[0], part(s.keep, every, rows), machine).max(-1))
+        top = np.maximum(top, _masked(scores(q, k, s, machine, every)[0], s, machine, every).max(-1))
     if sinks is not None and not machine.sink_outside:
         top = np.maximum(top, sinks)
         total = np.exp(sinks - top)
     with np.errstate(all="ignore"):
         for keys in machine.tiles(k.shape[2]):
-            z = _masked(scores(q, k, s, machine, keys)[0], part(s.keep, keys, rows), machine)
+            z = _masked(scores(q, k, s, machine, keys)[0], s, machine, keys)
             new, frame = _shifted(top, z, machine)
             step = np.where(np.isneginf(top), 0.0, top - _finite(new))
             e = machine("exp", np.exp(z - frame[..., None]))
@@ -92,7 +92,10 @@ def forward(query: Array, key: Array, value: Array, s: Setting, machine: Machine
         return _finished(out, total, top, v, s, machine)
 
 
-def _masked(z: Array, keep: Array, machine: Machine) -> Array:
+def _masked(z: Array, s: Setting, machine: Machine, keys: slice) -> Array:
+    keep = part(s.keep, keys, z.shape[:3])
+    if machine.soft is not None:
+        return np.where(keep, z, np.where(part(machine.soft, keys, z.shape[:3]), machine.masked, -np.inf))
     if machine.adds:
         return np.where(keep, z, round_to(z + machine.masked, formats.get(machine.range)))
     return np.where(keep, z, machine.masked)

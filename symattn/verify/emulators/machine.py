@@ -45,6 +45,8 @@ class Machine:
         Step -> format that its result is rounded to, of :data:`STEPS`.
     masked, start
         What a masked score is, and what the running maximum starts from.
+    soft
+        The pairs, broadcastable to (B, H, n, m), whose score is ``masked`` where they are masked; -infinity at others. None: all.
     adds
         The masked number is added to the score instead.
     shift
@@ -91,6 +93,7 @@ class Machine:
     rounded: Mapping[str, str] = field(default_factory=dict)
     masked: float = -np.inf
     start: float = -np.inf
+    soft: Array | None = None
     adds: bool = False
     shift: str = "maximum"
     bare: bool = False

@@ -5,11 +5,16 @@ Exact algebra does not tell them from a correct kernel: they are run in the rang
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from symattn import formats
+from symattn.intake import Array
 from symattn.verify.faults.emulating import in_forward, tiled, untiled
 from symattn.verify.faults.fault import Fault, Situation
+from symattn.verify.kernels.call import Call
 
 Changes = list[tuple[str, dict[str, object]]]
 LN2 = 0.6931471805599453
@@ -31,7 +36,26 @@ def _finite_mask(s: Situation) -> Changes:
     if not _masks(s):
         return []
     found: Changes = [(f"{x:g} instead of the score", {"masked": x}) for x in (*FINITE, _lowest(s))]
-    return found + [(f"{x:g} added to the score", {"masked": x, "adds": True}) for x in (*FINITE, _lowest(s))]
+    found += [(f"{x:g} added to the score", {"masked": x, "adds": True}) for x in (*FINITE, _lowest(s))]
+    keep, numbers = s.reference.call.keep, (*FINITE, _lowest(s))
+    alone = [(word, pairs) for word, pairs in _without_one(s) if (pairs & ~keep).any() and not pairs.all()]
+    return found + [(f"{x:g} beyond {word} alone", {"masked": x, "soft": pairs}) for word, pairs in alone for x in numbers]
+
+
+def _without_one(s: Situation) -> Iterator[tuple[str, Array]]:
+    """The pairs that may attend but for one of several conditions; where one is left out, the others measure as before."""
+    d = s.definition
+    diagonal = d.window_alignment or d.causal if d.window is not None else None
+    ways: dict[str, dict[str, Any]] = {
+        "the window": {"window": None, "window_alignment": None},
+        "the causal mask": {"causal": None, "prefix": None, "window_alignment": diagonal},
+        "the given mask": {"attn_mask": None},
+        "the document": {"document": False},
+    }
+    for word, fields in ways.items():
+        for a in s.changed(word, **fields):
+            if a.definition is not None:
+                yield word, Call(a.definition, s.fields).keep
 
 
 def _sentinel(s: Situation) -> Changes:

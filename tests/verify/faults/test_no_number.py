@@ -104,3 +104,19 @@ def test_a_product_in_float32_does_not_fail():
         return out.astype(np.float16), lse
 
     assert not any(o.failing for o in seen(kernel, {}, ("normal", "abyss"), "float16"))
+
+
+@pytest.mark.parametrize("number", [-1e4, -np.inf])
+def test_a_number_in_place_of_infinity_beyond_the_window_alone(number):
+    def kernel(query, key, value, *, is_causal, causal_alignment, window, enable_gqa=False):
+        q, k, v = expanded(query, key, value)
+        n, m = q.shape[2], k.shape[2]
+        back = np.arange(n)[:, None] + m - n - np.arange(m)
+        s = q @ k.swapaxes(2, 3) * np.float32(q.shape[3] ** -0.5)
+        s = np.where(back < window[0], s, np.float32(number))
+        return attended(np.where(back >= 0, s, np.float32(-np.inf)), v, guarded=True)
+
+    cases = seen(kernel, {"causal": "bottom-right", "window": (4, 0)}, ("normal", "abyss"))
+    found = [e.forward[0] for e in Search(cases, [CATALOGUE["F27"]]).run()]
+    assert [h.label for h in found] == ([] if number == -np.inf else ["-10000 beyond the window alone"])
+    assert any(o.failing for o in cases) == (number != -np.inf)
