@@ -22,13 +22,12 @@ RARER = ("n > 1", "m > 1", "b == 1")
 
 
 def excused(cases: Sequence[CaseReport]) -> list[CaseReport]:
-    """The cases of one kernel; what it raised on an input that it need not take is known, if it takes another one."""
+    """The cases of a run; what a kernel raised on an input that it need not take is known, if it takes another one."""
     needs = {k.name: k.need for k in KINDS if k.need}
-    if not any(c.error is None and c.case not in needs for c in cases):
-        return list(cases)
+    able = {c.kernel for c in cases if c.error is None and c.case not in needs}
     return [
         replace(c, known=f"a kernel may need {needs[c.case]}; --require {needs[c.case]!r} leaves this input out")
-        if c.error is not None and c.known is None and c.case in needs
+        if c.error is not None and c.known is None and c.case in needs and c.kernel in able
         else c
         for c in cases
     ]

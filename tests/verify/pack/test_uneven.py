@@ -8,6 +8,8 @@ import pytest
 from symattn.definition import Definition
 from symattn.errors import KernelError
 from symattn.verify.judge import verify
+from symattn.verify.kernels.registry import resolve
+from symattn.verify.suite import verify_all
 from tests.verify.planted import kernel
 
 FEW = {"only": "normal,uneven", "guard": False}
@@ -59,3 +61,18 @@ def test_where_it_takes_nothing_else_either_nothing_is_excused():
         verify(never, Definition(), **FEW)
     with pytest.raises(KernelError):
         verify(narrow, Definition(), only="uneven", guard=False)
+
+
+def test_several_kernels_are_excused_one_by_one():
+    def takes_it(query, key, value, **options):
+        return kernel()(query, key, value, **options)
+
+    def never(query, key, value, **options):
+        raise ValueError("no")
+
+    subjects = [resolve(narrow), resolve(takes_it), resolve(never)]
+    cases = verify_all(Definition(), kernels=subjects, backward=False, only="normal,uneven").cases
+    (uneven, taken, refused) = (next(c for c in cases if c.kernel == k.name and c.case == "uneven") for k in subjects)
+    assert uneven.error and uneven.known and uneven.verdict == "pass"
+    assert taken.error is None and taken.verdict == "pass"
+    assert refused.error and not refused.known and refused.verdict == "fail"
