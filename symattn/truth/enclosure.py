@@ -61,8 +61,8 @@ class Enclosure:
         for), ``undecided`` (it is not). The enclosure holds in each case.
 
     >>> one = Enclosure(*(np.array([x], dtype=object) for x in (Fraction(1, 3), Fraction(1, 10**9), "enclosed")))
-    >>> one.float(), one.round("bfloat16")
-    (array([0.33333333]), array([0.333984], dtype=bfloat16))
+    >>> one.float(), one.round("bfloat16").astype(float)
+    (array([0.33333333]), array([0.33398438]))
     """
 
     def __init__(self, mid: Array, rad: Array, status: Array) -> None:

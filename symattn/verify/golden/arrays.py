@@ -90,8 +90,9 @@ def in_format(a: Array, dtype: str, where: str) -> Array:
     KernelError
         When it has another dtype.
 
-    >>> in_format(np.array([16256], dtype="uint16"), "bfloat16", "out.npy")
-    array([1], dtype=bfloat16)
+    >>> one = in_format(np.array([16256], dtype="uint16"), "bfloat16", "out.npy")
+    >>> one.dtype, one.astype(float)
+    (dtype(bfloat16), array([1.]))
     """
     want = formats.get(dtype).dtype
     a = a.astype(a.dtype.newbyteorder("="), copy=False)
