@@ -17,10 +17,10 @@ from symattn.definition import Definition
 from symattn.errors import DefinitionError, UndecidedError, UnknownNameError, nearest
 from symattn.intake import Array, to_numpy
 from symattn.tensors import IMPLIED, implied, laid_out
+from symattn.verify.assumed import judge_gradients, judge_outputs
 from symattn.verify.compare import Comparison, Element, significant
-from symattn.verify.reference import Reference, Tolerance, check_inputs, judge_forward
+from symattn.verify.reference import Reference, Tolerance, check_inputs
 from symattn.verify.report import TensorReport, short
-from symattn.verify.staging import judge_gradients
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -96,13 +96,14 @@ def assert_attention(
     found = laid_out({k: _numbers(x, k) for k, x in actuals.items() if x is not None}, layout)
     _check_shapes(found, ref)
     rule = _rule(arithmetic, rtol, atol, found, ref)
-    reports = judge_forward(ref, {k: a for k, a in found.items() if k in ("out", "lse")}, rule)
+    assumed = arithmetic is None
+    outputs = {k: a for k, a in found.items() if k in ("out", "lse")}
+    reports = judge_outputs(ref, outputs, rule, assumed=assumed)
     gradients = {k: a for k, a in found.items() if k.startswith("grad_")}
     if gradients:
         if grad_out is None:
             raise DefinitionError("gradients are among the actual arrays, so grad_out is needed")
         saved = found if {"out", "lse"} <= set(found) else None
-        assumed = arithmetic is None
         reports += judge_gradients(ref, gradients, rule, saved=saved, with_lse=grad_lse is not None, assumed=assumed)
     _raise_for(reports, rule, np.asarray(inputs["query"]).shape == _shape_of(query), err_msg)
 

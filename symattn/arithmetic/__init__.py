@@ -15,6 +15,7 @@ from symattn.arithmetic.presets import (
     flash_tf32,
     get,
     inside_float32,
+    log_probabilities,
     rounded_throughout,
     uniform,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "flash_tf32",
     "get",
     "inside_float32",
+    "log_probabilities",
     "rounded_throughout",
     "uniform",
 ]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from symattn import formats
 from symattn.errors import DefinitionError, nearest
 
-Algorithm = Literal["naive", "flash"]
+Algorithm = Literal["naive", "log", "flash"]
 Order = Literal["forward", "reverse"]
 Shift = Literal["running", "row"]
 
@@ -96,8 +96,8 @@ class Arithmetic:
     flush_to_zero
         Subnormal results of the accumulate and compute formats become 0; otherwise underflow is gradual.
     algorithm
-        The list of statements that the kernel follows: ``naive`` (P = E/l, D = sum_j P dP) or ``flash``
-        (O = N/l; backward from the saved O and LSE: P = exp(Z - L), D = sum_c dO O).
+        The list of statements that the kernel follows: ``naive`` (P = E/l, D = sum_j P dP), ``log`` (the same, with
+        P = exp(Z - L)) or ``flash`` (O = N/l; backward from the saved O and LSE: P = exp(Z - L), D = sum_c dO O).
     staged
         The backward takes the kernel's own saved O and LSE.
     source, remark
@@ -361,7 +361,7 @@ TRUNCATED = ("accumulate", "operand", "probability")
 LARGEST, LONGEST, MOST = sys.float_info.max, 2**62, 1000
 """The greatest number, length and count of roundings that a declaration may hold: bounds are computed in float64."""
 CHOICES: Mapping[str, tuple[object, ...]] = {
-    "algorithm": ("naive", "flash"),
+    "algorithm": ("naive", "log", "flash"),
     "probability_overflow": ("saturate", "nan"),
     "order": ("forward", "reverse", None),
     "shift": ("running", "row", None),

@@ -36,6 +36,17 @@ def eager(format: str, **changes: Any) -> Arithmetic:
     return replace(base, **low, flush_to_zero=True, expand_heads=True, **changes)
 
 
+def log_probabilities(format: str, **changes: Any) -> Arithmetic:
+    """Float32 or wider inside, weights exp(S - L) with the log-sum-exp rounded before it is subtracted, then read in the format.
+
+    >>> found = log_probabilities("bf16")
+    >>> found.algorithm, found.probability
+    ('log', 'bfloat16')
+    """
+    base = flash(format, name=f"log-{SHORT[formats.get(format).name]}", algorithm="log", staged=False)
+    return replace(base, **({"source": "kernels that hold log-probabilities: S less its log-sum-exp"} | changes))
+
+
 def flash(format: str, **changes: Any) -> Arithmetic:
     """A tiled kernel with an online softmax: at least float32 inside, P and dS rounded to the input format when read."""
     f = formats.get(format).name
@@ -135,7 +146,7 @@ def inside_float32(format: str, **changes: Any) -> Arithmetic:
 
 
 def _presets() -> dict[str, Arithmetic]:
-    rows = [make(f) for make in (eager, flash, rounded_throughout) for f in SHORT]
+    rows = [make(f) for make in (eager, flash, log_probabilities, rounded_throughout) for f in SHORT]
     short: dict[str, Any] = {"exp_error": 1.1e-4, "source": "tiled kernels with a short polynomial for exp"}
     fast = {"fast-exp": "float32", "fast-exp-fp16": "float16", "fast-exp-bf16": "bfloat16"}
     rows += [flash(f, name=name, **short) for name, f in fast.items()]

@@ -16,35 +16,13 @@ from symattn.presentation.listing import in_order
 from symattn.presentation.normalise import normalise_last
 from symattn.presentation.presented import DROPPED, NOT_APPLICABLE, Presented, Step
 from symattn.presentation.proof import changed_names, verdict
-from symattn.presentation.softmax import Normalisation, exponent, log_sum_exp, normalisations, shift
+from symattn.presentation.saved import Saved, with_lse
+from symattn.presentation.softmax import exponent, normalisations
 from symattn.program import Program, Statement, Tensor, name_of, reads, subscripts_of, tensor
 
 __all__ = ["recompute"]
 
 _RULE = "recompute"
-
-
-@dataclass(frozen=True)
-class _Saved:
-    """A normalisation and its saved log-sum-exp ``L = k*(m + log(l))``."""
-
-    base: Normalisation
-    lse: Tensor
-    scale: sp.Expr
-
-    def through(self, expr: sp.Expr, program: Program) -> sp.Expr:
-        """``expr`` with ``exp(a)/l`` read as ``exp(a + m - L/k)``, exponentials that have a name included."""
-        parts = sp.Mul.make_args(expr)
-        if 1 / self.base.divisor not in parts:
-            return expr
-        for f in parts:
-            e = f.args[0] if isinstance(f, sp.exp) else exponent(f, program) if isinstance(f, (sp.Indexed, sp.Symbol)) else None
-            if e is not None:
-                own = exponent(self.base.numerator, program)
-                assert own is not None, "a saved log-sum-exp belongs to a sum of exponentials"
-                rest = [g for g in parts if g not in (f, 1 / self.base.divisor)]
-                return sp.Mul(*rest, sp.exp(e + shift(own, program) - self.lse / self.scale))
-        return expr
 
 
 def recompute(program: Program, presented: Presented, *, steps: list[Step] | None = None) -> Program:
@@ -82,7 +60,7 @@ def recompute(program: Program, presented: Presented, *, steps: list[Step] | Non
         return plain
     folded = refold(presented)
     log.extend(folded.steps[len(presented.steps) :])
-    forward, saved = _with_lse(folded.program.with_statements(program.statements, program.outputs), found)
+    forward, saved = with_lse(folded.program.with_statements(program.statements, program.outputs), found)
     old = forward.with_statements((*forward, *folded.derived), outputs)
     copies = _Copies(forward, saved, {n for s in folded.derived for n in (s.name, *s.needs)})
     derived = [copies.read(s) for s in folded.derived]
@@ -104,29 +82,12 @@ def _keeping(forward: Program, whole: Program) -> Program:
     return forward.with_statements(forward.statements, dict.fromkeys((*forward.outputs, *sorted(needed))))
 
 
-def _with_lse(program: Program, found: list[Normalisation]) -> tuple[Program, tuple[_Saved, ...]]:
-    """The program with a log-sum-exp for each normalisation: its own where it has one, else ``L`` at the end."""
-    saved: list[_Saved] = []
-    for n in found:
-        known = log_sum_exp(n, program)
-        if known is None:
-            own = exponent(n.numerator, program)
-            assert own is not None, "only normalisations of exponentials come here"
-            k, name = 2, "L"
-            while name in {*program.inputs, *(s.name for s in program)}:
-                name, k = f"L{k}", k + 1
-            made = Statement(tensor(name, *subscripts_of(n.divisor)), shift(own, program) + sp.log(n.divisor))
-            program, known = program.with_statements((*program, made)), (made, sp.S.One)
-        saved.append(_Saved(n, known[0].target, known[1]))
-    return program, tuple(saved)
-
-
 @dataclass
 class _Copies:
     """The statements that recompute forward tensors in the backward, made as they are needed."""
 
     forward: Program
-    saved: tuple[_Saved, ...]
+    saved: tuple[Saved, ...]
     taken: set[str]
     made: list[Statement] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)

@@ -9,16 +9,16 @@ import numpy as np
 from symattn.arithmetic import Arithmetic
 from symattn.errors import KernelError
 from symattn.intake import Array
+from symattn.verify.assumed import judge_gradients, judge_outputs
 from symattn.verify.faults.fault import Situation
 from symattn.verify.kernels.base import Kernel, Tensors
 from symattn.verify.kernels.call import Call
 from symattn.verify.kernels.recorded import Recorded
 from symattn.verify.observed import Observed
-from symattn.verify.reference import Reference, check_inputs, judge_forward, usable
+from symattn.verify.reference import Reference, check_inputs, usable
 from symattn.verify.remarks import LEAK
 from symattn.verify.report import CaseReport, TensorReport
 from symattn.verify.running import gradients_of, outputs_of
-from symattn.verify.staging import judge_gradients
 
 __all__ = ["run_case", "tried_case"]
 
@@ -93,10 +93,10 @@ def _run(
     try:
         outputs = outputs_of(kernel, call, ref.shapes(), declared)
         judged = {k: a for k, a in outputs.items() if k in ref.shapes()}
-        tensors = judge_forward(ref, judged, declared)
+        assumed = arithmetic is None and kernel.assumed
+        tensors = judge_outputs(ref, judged, declared, assumed=assumed)
         if backward:
             grads, saved, with_lse = gradients_of(kernel, call, outputs, declared, partial=recorded)
-            assumed = arithmetic is None and kernel.assumed
             tensors += judge_gradients(ref, grads, declared, saved=saved, with_lse=with_lse, assumed=assumed)
             judged |= grads
     except KernelError as error:

@@ -1,7 +1,8 @@
 """The list of statements that a kernel follows, chosen by its declared algorithm: bounds belong to a list as it is written.
 
-``naive``: P = E/l, then O = P V; backward from the kept weights, D = sum_j P dP. ``flash``: O = N/l; the backward recomputes the
-weights from the saved LSE, P = exp(Z - L), and takes D = sum_c dO O from the saved output.
+``naive``: P = E/l, then O = P V; backward from the kept weights, D = sum_j P dP. ``log``: the same with P = exp(Z - L).
+``flash``: O = N/l; the backward recomputes the weights from the saved LSE, P = exp(Z - L), and takes D = sum_c dO O from the
+saved output.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from symattn.arithmetic import Arithmetic
-from symattn.presentation import Presented, normalise_last, recompute
+from symattn.presentation import Presented, normalise_last, recompute, through_lse
 from symattn.program import Program
 
 
@@ -36,12 +37,12 @@ def kernel_program(program: Program, presented: Presented | None, arithmetic: Ar
     >>> print(kernel_program(program, None, get("flash-bf16"))["O"])
     O[i, e] = N[i, e]/l[i]
     """
-    if presented is None:
-        return normalise_last(program) if arithmetic.algorithm == "flash" else program
     if arithmetic.algorithm == "flash":
-        return recompute(program, presented)
-    outputs = dict.fromkeys((*program.outputs, *presented.program.outputs))
-    return presented.program.with_statements(presented.program.statements, tuple(outputs))
+        return normalise_last(program) if presented is None else recompute(program, presented)
+    if presented is not None:
+        outputs = dict.fromkeys((*program.outputs, *presented.program.outputs))
+        program = presented.program.with_statements(presented.program.statements, tuple(outputs))
+    return through_lse(program) if arithmetic.algorithm == "log" else program
 
 
 def staged(program: Program, saved: Iterable[str]) -> Program:

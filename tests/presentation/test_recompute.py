@@ -122,13 +122,13 @@ def test_not_applicable_without_a_softmax(name: str) -> None:
 )
 def test_a_rewriting_that_is_not_known_to_be_right_is_not_made(monkeypatch: pytest.MonkeyPatch, fault: Any) -> None:
     module = import_module("symattn.presentation.recompute")
-    right = module._Saved.through
+    right = module.Saved.through
 
     def wrong(self: Any, expr: sp.Expr, program: Program) -> sp.Expr:
         found = right(self, expr, program)
         return found if found == expr else fault(found)
 
-    monkeypatch.setattr(module._Saved, "through", wrong)
+    monkeypatch.setattr(module.Saved, "through", wrong)
     program, _, presented = listed("causal")
     steps: list[Step] = []
     whole = recompute(program, presented, steps=steps)

@@ -38,7 +38,7 @@ NUMBERS = {"B": 1, "H": 2, "Hkv": 2, "G": 2, "n": 5, "m": 4, "d": 4, "dv": 3, "d
 def lists(name):
     program = Definition(**DEFINITIONS[name]).program()
     gradient = present(program, adjoint(program))
-    return {a: kernel_program(program, gradient, arithmetic.get(f"{a}-bf16")) for a in ("flash", "eager")}, program.outputs
+    return {a: kernel_program(program, gradient, arithmetic.get(f"{a}-bf16")) for a in ("flash", "eager", "log")}, program.outputs
 
 
 def given_for(program, rng, dtype):
@@ -54,7 +54,7 @@ def given_for(program, rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("algorithm", ["flash", "eager"])
+@pytest.mark.parametrize("algorithm", ["flash", "eager", "log"])
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_a_list_computed_in_a_dtype_stays_within_its_bound(name, algorithm, dtype):
     program = lists(name)[0][algorithm]
@@ -96,3 +96,4 @@ def test_the_lists_differ_as_their_algorithms_do():
     found, _ = lists("plain")
     assert {"P"} <= {s.name for s in found["eager"]} and "N" not in found["eager"]
     assert {"N", "P_b"} <= {s.name for s in found["flash"]} and "P" not in found["flash"]
+    assert "L" in found["log"]["P"].needs and "L" not in found["eager"]["P"].needs

@@ -119,7 +119,7 @@ def tensor_pattern(name: str, kernel: Array, base: Prediction, o: Observed) -> I
         return
     factor = constant_ratio(k, base, usable)
     if factor is not None and factor != 1:
-        near = next((t for f, t in FACTORS.items() if abs(f - factor) <= SAME_TO * max(1.0, abs(f))), f"{factor:.5g}")
+        near = next((t for f, t in FACTORS.items() if abs(f - factor) <= SAME_TO * max(1.0, abs(f))), _digits(factor))
         yield f"off by the constant factor {near}"
         return
     axes = axes_of(name, kernel.ndim)
@@ -145,6 +145,15 @@ def constant_ratio(k: Array, base: Prediction, usable: Array) -> float | None:
         slack = (1 + abs(factor)) * base.reach + SAME_TO * abs(factor) * np.abs(base.value)
         fits = bool((off <= slack)[usable].all()) and _explains(off[usable], (k - base.value)[usable])
     return factor if fits else None
+
+
+def _digits(factor: float) -> str:
+    """A factor in 5 digits, one that is close to 1 by what it differs by.
+
+    >>> _digits(1.5), _digits(1.0000004)
+    ('1.5', '1 + 4e-07')
+    """
+    return f"{factor:.5g}" if abs(factor - 1) >= 1e-4 else f"1 {'-' if factor < 1 else '+'} {abs(factor - 1):.2g}"
 
 
 def _explains(rest: Array, error: Array) -> bool:

@@ -121,6 +121,9 @@ def _switches(a: Arithmetic) -> Iterator[Row]:
     ):
         if not getattr(a, field):
             yield Row(field, (Change({field: True}, words),))
+    if a.algorithm != "log":
+        words = "if weights are exponentials of scores less the rounded LSE (algorithm 'log')"
+        yield Row("algorithm", (Change({"algorithm": "log", "staged": False, "merged": False}, words),))
     if a.probability is not None and not a.sum_from_cast:
         yield Row("sum_from_cast", (Change({"sum_from_cast": True}, "if the row sum adds the rounded weights"),))
     if "accumulate" not in a.truncate:

@@ -165,10 +165,10 @@ def conforms(o: Observed, a: Arithmetic, *, named: bool = True) -> bool:
         situation = replace(o.situation, arithmetic=a, kept={})
         for q in asked(o, situation):
             rough = q.plain(a)
-            if not all(_within(o.tensors[f], x) for f, x in rough.items()):
+            if not all(_within(o.tensors[f], x, -x.own) for f, x in rough.items()):
                 return False
             found = q.bounded(a)
-            if not all(_within(o.tensors[f], x) for f, x in found.items()):
+            if not all(_within(o.tensors[f], x, x.own) for f, x in found.items()):
                 return False
             if named and not all(_says(o, f, x) for f, x in found.items()):
                 return False
@@ -177,10 +177,11 @@ def conforms(o: Observed, a: Arithmetic, *, named: bool = True) -> bool:
     return True
 
 
-def _within(kernel: Array, x: Found) -> bool:
+def _within(kernel: Array, x: Found, own: Array) -> bool:
+    """Whether all elements are in bounds, where the float64 value has the error ``own``: below 0 in their favour."""
     k = kernel.astype(np.float64)
     with np.errstate(all="ignore"):
-        near = np.abs(k - x.value) + x.own <= x.bound
+        near = np.abs(k - x.value) + own <= x.bound
         return bool((near | (k == x.value) | (np.isnan(k) & np.isnan(x.value)) | np.isinf(x.bound)).all())
 
 

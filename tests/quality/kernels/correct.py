@@ -1,10 +1,10 @@
-"""Correct kernels that differ in arithmetic alone (tiles, exp2, lagging maximum, formats of P), and what each declares."""
+"""Correct kernels that differ in arithmetic alone (tiles, exp2, log-probabilities, formats of P), and what each declares."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from symattn.arithmetic import Arithmetic, eager, flash, inside_float32, uniform
+from symattn.arithmetic import Arithmetic, eager, flash, inside_float32, log_probabilities, uniform
 from tests.quality.kernels.plan import NARROW, Plan
 
 LAG = 5.545177444479562  # 8 in base 2, as shipped kernels have it
@@ -62,6 +62,7 @@ CORRECT: dict[str, Plan] = {
             dkv_format="input",
             dtypes=NARROW,
         ),
+        Plan("log-probabilities", "log", log_probabilities),
     )
 }
 """By name."""

@@ -1,4 +1,4 @@
-"""Forward passes in several algorithms: stored step by step, three passes, online over tiles, and splits that are combined."""
+"""Forward passes in several algorithms: step by step, by log-probabilities, three passes, tiles, splits that are combined."""
 
 from __future__ import annotations
 
@@ -97,6 +97,8 @@ def softmax(s: Scene, plan: Any) -> tuple[Array, Array, Array, Array]:
         total = at.total(total)
         p = e / np.where(no_key(total, z, s), s.wide(1), total)[..., None] if at.axis == -1 else e / total
         keep = s.part(slice(0, s.m))[1]
+        if plan.algorithm == "log":
+            p = power(z - finite(at.lse(safe, total))[..., None], plan.base2)
         p = s.stored(at.weights_after(p, keep) if keep.shape == p.shape else p)
         if at.axis != -1:
             top, total = z.max(-1), np.exp(z - finite(z.max(-1))[..., None]).sum(-1)
@@ -191,4 +193,4 @@ def split(s: Scene, plan: Any) -> tuple[Array, Array]:
     return finish(s, np.asarray(out), total, np.where(none, w(-np.inf), whole))
 
 
-ALGORITHMS = {"eager": eager, "three-pass": three_pass, "online": online, "split": split}
+ALGORITHMS = {"eager": eager, "log": eager, "three-pass": three_pass, "online": online, "split": split}

@@ -60,7 +60,7 @@ class Planted:
 
     def __init__(self, plan: Plan, dtype: str, wrong: dict[str, Any]) -> None:
         self.plan, self.arithmetic = plan, plan.declares(dtype)
-        stored_steps = plan.algorithm in ("eager", "three-pass")
+        stored_steps = plan.algorithm in ("eager", "three-pass", "log")
         if not stored_steps and "probability" not in wrong:
             low = plan.low_dtype(np.dtype(dtype) if dtype != "bfloat16" else _bfloat16())
             wrong = wrong | {"probability": lambda p: p.astype(low).astype(p.dtype)}

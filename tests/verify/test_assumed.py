@@ -1,4 +1,4 @@
-"""A correct eager backward that never used its rounded output is suspect at most; a wrong one fails, declared or not."""
+"""A kernel that is right by a list that nobody declared is suspect at most; a wrong one fails, declared or not."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import pytest
 from symattn import assert_attention
 from symattn.arithmetic import get
 from symattn.definition import Definition
-from symattn.verify.inputs import Shape, fields_for
+from symattn.verify.assumed import STAGED, THROUGH
+from symattn.verify.inputs import KINDS, Shape, fields_for, fitted
 from symattn.verify.judge import run_case
 from symattn.verify.kernels.registry import resolve
 from symattn.verify.reference import Reference
-from symattn.verify.staging import STAGED
+from tests.quality.kernels.correct import CORRECT, DEFINITIONS
+from tests.quality.running import reference as packed
 
 
 def weights(query, key):
@@ -89,3 +91,73 @@ def test_arrays_of_which_nothing_is_declared(reference):
                 assert_attention(actual, c.query, c.key, c.value, **given)
         else:
             assert_attention(actual, c.query, c.key, c.value, **given)
+
+
+F32 = np.float32
+
+
+def scores(query, key):
+    return query @ key.swapaxes(2, 3) * F32(query.shape[3] ** -0.5)
+
+
+def log_probabilities(gain=1.0, **attributes):
+    """Weights that are exponentials of scores less their rounded log-sum-exp."""
+
+    def run(query, key, value):
+        s = scores(query, key)
+        lse = np.logaddexp.reduce(s, 3, keepdims=True)
+        return F32(gain) * (np.exp(s - lse) @ value), lse[..., 0]
+
+    return described(run, attributes)
+
+
+def described(run, attributes):
+    run.arrays = "numpy"
+    for name, value in attributes.items():
+        setattr(run, name, value)
+    return run
+
+
+@pytest.fixture(scope="module")
+def far():
+    """Scores whose log-sum-exps are far from 0, where the rounding of one of them weighs."""
+    kind = next(k for k in KINDS if k.name == "large")
+    d = Definition()
+    return Reference(d, fields_for(d, fitted(d, kind.shape), "float32", 0, kind))
+
+
+def test_an_output_by_another_list_is_suspect_and_a_wrong_one_fails(far):
+    judged = lambda *a, **k: run_case(resolve(log_probabilities(*a, **k)), far, "large", backward=False)
+    right = judged()
+    assert [t.suspect for t in right.tensors] == [THROUGH, None] and right.verdict == "suspect"
+    assert verdicts(judged(1.001))["out"] == "fail"
+    assert judged(arithmetic="log-fp32").verdict == "pass"
+    assert judged(arithmetic="flash-fp32").verdict == "fail"
+
+
+def test_parts_of_the_keys_that_are_merged():
+    definition, plan = DEFINITIONS["window"], CORRECT["split"]
+    ref = packed(definition, "deep", "float32")
+    verdict = {}
+    for name, wrong, declared in (
+        ("declared", {}, plan.declares("float32")),
+        ("assumed", {}, None),
+        ("wrong", {"scale": lambda c, d, heads: 1.001 * c}, None),
+    ):
+        kernel = plan.kernel("float32", wrong)
+        kernel.arithmetic = declared
+        verdict[name] = run_case(resolve(kernel), ref, "deep", backward=False).verdict
+    assert verdict == {"declared": "pass", "assumed": "suspect", "wrong": "fail"}
+
+
+def test_arrays_by_another_list(far):
+    c = far.call
+    for gain in (1.0, 1.001):
+        actual = log_probabilities(gain)(c.query, c.key, c.value)
+        if gain > 1:
+            with pytest.raises(AssertionError, match="out"):
+                assert_attention(actual, c.query, c.key, c.value)
+        else:
+            assert_attention(actual, c.query, c.key, c.value)
+            with pytest.raises(AssertionError, match="out"):
+                assert_attention(actual, c.query, c.key, c.value, arithmetic="flash-fp32")
