@@ -65,7 +65,7 @@ log_probabilities.arrays = "numpy"
 
 
 def test_weights_through_the_rounded_lse_are_named_as_the_algorithm():
-    seen = seen_of(log_probabilities, D, "float32", ("normal", "large"))
+    seen = seen_of(log_probabilities, D, "float32", ("normal", "large"), arithmetic=get("flash-fp32"))
     assert [o.failing for o in seen] == [(), ("out",)], "an error of the LSE grows with it"
     rows = {i.constant: i for i in implied(seen, WORK)}
     assert rows["algorithm"].line.endswith("(algorithm 'log')") and "algorithm=log" in rows["algorithm"].value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from symattn.arithmetic import default_for
 from symattn.definition import Definition
 from symattn.verify.faults.fault import Prediction
 from symattn.verify.inputs import Shape
@@ -23,7 +24,7 @@ def run(request):
 
 
 def failing(dtype, **wrong):
-    return {n for o in seen_of(kernel(**wrong), D, dtype, CASES) for n in o.failing}
+    return {n for o in seen_of(kernel(**wrong), D, dtype, CASES, arithmetic=default_for(dtype)) for n in o.failing}
 
 
 def test_a_scale_of_that_error_fails(run):
@@ -32,6 +33,13 @@ def test_a_scale_of_that_error_fails(run):
     for name, shown in p.scale.items():
         assert name in failing(dtype, scale=1 + shown.size)
         assert name in failing(dtype, scale=1 - 1.01 * shown.size)
+
+
+def test_what_fails_a_kernel_that_declares_its_arithmetic_shows_in_one_that_does_not(run):
+    dtype, p = run
+    wrong = kernel(gain=1 + 1.01 * p.gain["out"].size)
+    shown = {t.name: t.verdict for o in seen_of(wrong, D, dtype, (p.gain["out"].case,)) for t in o.reports}
+    assert shown["out"] in ("suspect", "fail")
 
 
 def test_a_scale_of_a_hundredth_passes(run):
