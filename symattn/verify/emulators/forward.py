@@ -33,7 +33,8 @@ def scores(q: Array, k: Array, s: Setting, machine: Machine, keys: slice) -> tup
         if s.slopes is not None and s.distance is not None:
             z = z - s.slopes.astype(np.float64)[None, :, None, None] * part(s.distance.astype(np.float64), keys, rows)
         if s.add is not None:
-            z = z + part(s.add.astype(np.float64), keys, rows)
+            add, keep = part(s.add.astype(np.float64), keys, rows), part(s.keep, keys, rows)
+            z = z + np.where(np.isneginf(add) & ~keep, 0.0, add)  # what drops a key is the mask, and not a score
     return z, slope
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import pytest
 
 from symattn.verify.diagnosis.search import Search
 from symattn.verify.faults import emulated, emulated_backward, emulated_rounding
+from symattn.verify.judge import run_case
+from symattn.verify.kernels.registry import resolve
 from tests.quality import backward_rows, forward_rows, further_rows
 from tests.quality.kernels.correct import CORRECT
 from tests.quality.row import Row
-from tests.quality.running import observed, pack
+from tests.quality.running import observed, pack, reference
 
 FAULTS = {f.id: f for f in (*emulated.ROWS, *emulated_rounding.ROWS, *emulated_backward.ROWS)}
 PLANTED = {r.id: r for r in (*forward_rows.ROWS, *backward_rows.ROWS, *further_rows.ROWS)}
@@ -91,6 +94,24 @@ def test_the_tile_is_told(id):
     for plan, tile in (("online-16", 16), ("exp2", 32)):
         found = labels(id, EXPLAINED[id][0], plan, "float32")
         assert found and all(x.endswith(f"tile {tile}") for x in found)
+
+
+def clamped(query, key, value, attn_mask, enable_gqa=False):
+    """An additive mask held in a format without infinities."""
+    wide = np.float32 if query.dtype.itemsize < 4 else query.dtype.type
+    q, k, v, mask = (x.astype(wide) for x in (query, key, value, attn_mask))
+    k, v = (x.repeat(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    z = q @ k.swapaxes(2, 3) * wide(q.shape[3] ** -0.5) + np.maximum(mask, wide(-65504))
+    e = np.exp(z - z.max(3, keepdims=True))
+    return (e @ v / e.sum(3, keepdims=True)).astype(query.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_additive_mask_that_is_clamped_is_explained(dtype):
+    clamped.arrays, seen = "numpy", []
+    case = run_case(resolve(clamped), reference({"attn_mask": "additive"}, "normal", dtype), "normal", backward=False, seen=seen)
+    assert case.verdict == "fail"
+    assert any("added to the score" in h.label for e in Search(seen, [FAULTS["F27"]]).run() if e.faults for h in e.forward)
 
 
 @pytest.mark.parametrize("id", OTHERS)
