@@ -61,7 +61,7 @@ def test_changes_of_a_preset():
         ({"preset": "flash-bf16", "shift_roundings": 1001}, "shift_roundings must be an integer >= 0 and <= 1000"),
         ({"preset": "flash-bf16", "scale_before": -1}, "scale_before must be an integer >= 0"),
         ({"preset": "flash-bf16", "flush_to_zero": "no"}, "flush_to_zero must be true or false"),
-        ({"preset": "flash-bf16", "algorithm": "magic"}, "algorithm is 'naive' or 'flash'"),
+        ({"preset": "flash-bf16", "algorithm": "magic"}, "algorithm is 'naive' or 'log' or 'flash'"),
         ({"preset": "eager-bf16", "staged": True}, "staged needs a backward"),
         ({"preset": "flash-bf16", "output": None}, "output must be the name of a format"),
         ({"preset": 3}, "preset is the name"),
