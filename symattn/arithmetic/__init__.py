@@ -6,6 +6,7 @@ and :mod:`symattn.measured` has those of real kernels, as measured. :mod:`.readi
 
 from symattn.arithmetic.declared import Algorithm, Arithmetic, Order, Shift
 from symattn.arithmetic.presets import (
+    LOG,
     PRESETS,
     SHORT,
     default_for,
@@ -22,6 +23,7 @@ from symattn.arithmetic.presets import (
 from symattn.arithmetic.reading import declaration
 
 __all__ = [
+    "LOG",
     "PRESETS",
     "SHORT",
     "Algorithm",

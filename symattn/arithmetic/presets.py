@@ -11,6 +11,8 @@ from symattn import formats
 from symattn.arithmetic.declared import Arithmetic
 from symattn.errors import UnknownNameError, nearest
 
+LOG: Mapping[str, Any] = MappingProxyType({"algorithm": "log", "staged": False, "merged": False})
+"""What a kernel declares otherwise than a tiled one if its weights are exp(S - L)."""
 SHORT: Mapping[str, str] = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -43,8 +45,8 @@ def log_probabilities(format: str, **changes: Any) -> Arithmetic:
     >>> found.algorithm, found.probability
     ('log', 'bfloat16')
     """
-    base = flash(format, name=f"log-{SHORT[formats.get(format).name]}", algorithm="log", staged=False)
-    return replace(base, **({"source": "kernels that hold log-probabilities: S less its log-sum-exp"} | changes))
+    own = {"name": f"log-{SHORT[formats.get(format).name]}", "source": "kernels that hold log-probabilities", **LOG}
+    return flash(format, **(own | changes))
 
 
 def flash(format: str, **changes: Any) -> Arithmetic:

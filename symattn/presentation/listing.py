@@ -174,3 +174,17 @@ def is_scalar_multiple(expr: sp.Expr) -> bool:
     indexed = [f for f in sp.Mul.make_args(expr) if isinstance(f, sp.Indexed)]
     rest = [f for f in sp.Mul.make_args(expr) if not isinstance(f, sp.Indexed)]
     return len(indexed) == 1 and not any(f.has(sp.Indexed) or f.is_Add or f.free_symbols & indexed[0].free_symbols for f in rest)
+
+
+def free_name(wish: str, program: Program) -> str:
+    """``wish``, numbered where an input or a statement of the program has that name.
+
+    >>> from symattn.program import tensor
+    >>> free_name("N", Program((Statement(tensor("N"), tensor("x")),), {}, ("N",)))
+    'N2'
+    """
+    taken = {*program.inputs, *(s.name for s in program)}
+    k, name = 2, wish
+    while name in taken:
+        name, k = f"{wish}{k}", k + 1
+    return name

@@ -8,7 +8,7 @@ from symattn.presentation.listing import in_order
 from symattn.presentation.presented import DROPPED, NOT_APPLICABLE, Step
 from symattn.presentation.proof import changed_names, verdict
 from symattn.presentation.saved import with_lse
-from symattn.presentation.softmax import exponent, normalisations
+from symattn.presentation.softmax import softmaxes
 from symattn.program import Program
 
 __all__ = ["through_lse"]
@@ -59,7 +59,7 @@ def through_lse(program: Program, *, steps: list[Step] | None = None) -> Program
     P[i, j] = exp(-L[i] + S[i, j])
     """
     log: list[Step] = [] if steps is None else steps
-    found = [n for n in normalisations(program) if exponent(n.numerator, program) is not None]
+    found = softmaxes(program)
     if not found:
         log.append(Step(_RULE, NOT_APPLICABLE, (), "no exponential is divided by the sum of its kind"))
         return program

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from symattn.presentation.listing import in_order
+from symattn.presentation.listing import free_name, in_order
 from symattn.presentation.presented import NOT_APPLICABLE, PROVED, Step
 from symattn.presentation.proof import changed_names, proved
 from symattn.presentation.scalars import renaming
@@ -91,18 +91,10 @@ def _weights(program: Program, n: Normalisation) -> dict[str, _Weights]:
             if sum(name_of(x) in out for x in reads(s.expr)) > 1:
                 continue
             wish = name_of(n.numerator) + s.name.removeprefix(n.weight.name)
-            counterpart = tensor(_fresh(wish, program), *s.indices)
+            counterpart = tensor(free_name(wish, program), *s.indices)
             statement = replace(s, target=counterpart, expr=s.expr / inside[0] * w.numerator, aux=True)
             out[s.name] = _Weights(s, counterpart, n, (*w.made, statement))
     return out
-
-
-def _fresh(wish: str, program: Program) -> str:
-    taken = {*program.inputs, *(s.name for s in program)}
-    k, name = 2, wish
-    while name in taken:
-        name, k = f"{wish}{k}", k + 1
-    return name
 
 
 def _divided_last(program: Program, s: Statement, found: tuple[Normalisation, ...], log: list[Step]) -> Program:
@@ -132,7 +124,7 @@ def _rewritten(
     if sign == "unknown" or (sign == "nonnegative" and not covered):
         log.append(Step(_RULE, NOT_APPLICABLE, (s.name,), f"{name_of(divisor)} is not known to be 0 only where the row is empty"))
         return program
-    total = tensor(_fresh("N", program), *s.indices)
+    total = tensor(free_name("N", program), *s.indices)
     quotient = Statement(s.target, total / divisor)
     made = [t for t in w.made if t.name not in program]
     new = [

@@ -17,7 +17,7 @@ from symattn.presentation.normalise import normalise_last
 from symattn.presentation.presented import DROPPED, NOT_APPLICABLE, Presented, Step
 from symattn.presentation.proof import changed_names, verdict
 from symattn.presentation.saved import Saved, with_lse
-from symattn.presentation.softmax import exponent, normalisations
+from symattn.presentation.softmax import softmaxes
 from symattn.program import Program, Statement, Tensor, name_of, reads, subscripts_of, tensor
 
 __all__ = ["recompute"]
@@ -54,7 +54,7 @@ def recompute(program: Program, presented: Presented, *, steps: list[Step] | Non
     log: list[Step] = [] if steps is None else steps
     outputs = tuple(dict.fromkeys((*program.outputs, *presented.program.outputs)))
     plain = presented.program.with_statements(presented.program.statements, outputs)
-    found = [n for n in normalisations(program) if exponent(n.numerator, program) is not None]
+    found = softmaxes(program)
     if not found:
         log.append(Step(_RULE, NOT_APPLICABLE, (), "no exponential is divided by the sum of its kind"))
         return plain

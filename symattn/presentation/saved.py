@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sympy as sp
 
+from symattn.presentation.listing import free_name
 from symattn.presentation.softmax import Normalisation, exponent, log_sum_exp, shift
 from symattn.program import Program, Statement, Tensor, subscripts_of, tensor
 
@@ -35,7 +37,7 @@ class Saved:
         return expr
 
 
-def with_lse(program: Program, found: list[Normalisation]) -> tuple[Program, tuple[Saved, ...]]:
+def with_lse(program: Program, found: Sequence[Normalisation]) -> tuple[Program, tuple[Saved, ...]]:
     """The program with a log-sum-exp for each normalisation: its own where it has one, else ``L`` at the end."""
     saved: list[Saved] = []
     for n in found:
@@ -43,10 +45,8 @@ def with_lse(program: Program, found: list[Normalisation]) -> tuple[Program, tup
         if known is None:
             own = exponent(n.numerator, program)
             assert own is not None, "only normalisations of exponentials come here"
-            k, name = 2, "L"
-            while name in {*program.inputs, *(s.name for s in program)}:
-                name, k = f"L{k}", k + 1
-            made = Statement(tensor(name, *subscripts_of(n.divisor)), shift(own, program) + sp.log(n.divisor))
+            target = tensor(free_name("L", program), *subscripts_of(n.divisor))
+            made = Statement(target, shift(own, program) + sp.log(n.divisor))
             program, known = program.with_statements((*program, made)), (made, sp.S.One)
         saved.append(Saved(n, known[0].target, known[1]))
     return program, tuple(saved)

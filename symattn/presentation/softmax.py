@@ -44,6 +44,11 @@ def normalisations(program: Program) -> tuple[Normalisation, ...]:
     return tuple(n for s in program if not s.over and s.expr.is_Mul for n in _of(s, program))
 
 
+def softmaxes(program: Program) -> tuple[Normalisation, ...]:
+    """The normalisations of exponentials."""
+    return tuple(n for n in normalisations(program) if exponent(n.numerator, program) is not None)
+
+
 def _of(s: Statement, program: Program) -> Iterator[Normalisation]:
     below = [f.base for f in sp.Mul.make_args(s.expr) if f.is_Pow and f.exp == -1]
     above = [f for f in factors(s.expr) if isinstance(f, (sp.Indexed, sp.Symbol))]

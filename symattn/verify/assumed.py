@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from symattn.arithmetic import Arithmetic
+from symattn.arithmetic import LOG, Arithmetic
 from symattn.intake import Array
 from symattn.verify.reference import Reference, Tolerance, judge_backward, judge_forward
 from symattn.verify.report import TensorReport
@@ -31,11 +31,10 @@ class Way:
     suspect: str
 
 
-FORWARD = (
-    Way({"merged": True}, THROUGH),
-    Way({"algorithm": "log", "staged": False}, THROUGH),
-)
-BACKWARD = (Way({"staged": False}, STAGED), *FORWARD)
+WHOLE = (Way({"merged": True}, THROUGH), Way(LOG, THROUGH))
+"""Of what is judged from the inputs."""
+SAVED = (Way({"staged": False}, STAGED), Way(LOG, THROUGH))
+"""Of what is judged from the saved output and LSE, where nothing is left to be merged."""
 
 
 def judge_outputs(
@@ -48,7 +47,7 @@ def judge_outputs(
     """
     reports = judge_forward(ref, tensors, arithmetic)
     judge = lambda a, given: judge_forward(ref, given, a)
-    return _in_doubt(reports, tensors, arithmetic, FORWARD, judge) if assumed else reports
+    return _in_doubt(reports, tensors, arithmetic, WHOLE, judge) if assumed else reports
 
 
 def judge_gradients(
@@ -66,7 +65,8 @@ def judge_gradients(
     """
     reports = judge_backward(ref, tensors, arithmetic, saved=saved, with_lse=with_lse)
     judge = lambda a, given: judge_backward(ref, given, a, saved=saved, with_lse=with_lse)
-    return _in_doubt(reports, tensors, arithmetic, BACKWARD, judge) if assumed else reports
+    ways = SAVED if any(t.staged for t in reports) else WHOLE
+    return _in_doubt(reports, tensors, arithmetic, ways, judge) if assumed else reports
 
 
 def _in_doubt(
@@ -83,7 +83,7 @@ def _in_doubt(
     failing = [t.name for t in reports if t.verdict == "fail"]
     for way in ways:
         left = [n for n in failing if n not in doubts]
-        if left and any(getattr(arithmetic, f) != v for f, v in way.changes.items()):
+        if left:
             again = judge(replace(arithmetic, **way.changes), {n: tensors[n] for n in left})
             doubts |= {t.name: way.suspect for t in again if t.verdict == "pass"}
     return [replace(t, suspect=doubts[t.name]) if t.name in doubts else t for t in reports]

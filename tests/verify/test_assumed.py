@@ -15,6 +15,7 @@ from symattn.verify.kernels.registry import resolve
 from symattn.verify.reference import Reference
 from tests.quality.kernels.correct import CORRECT, DEFINITIONS
 from tests.quality.running import reference as packed
+from tests.verify.margins.kernels import log_probabilities
 
 
 def weights(query, key):
@@ -91,31 +92,6 @@ def test_arrays_of_which_nothing_is_declared(reference):
                 assert_attention(actual, c.query, c.key, c.value, **given)
         else:
             assert_attention(actual, c.query, c.key, c.value, **given)
-
-
-F32 = np.float32
-
-
-def scores(query, key):
-    return query @ key.swapaxes(2, 3) * F32(query.shape[3] ** -0.5)
-
-
-def log_probabilities(gain=1.0, **attributes):
-    """Weights that are exponentials of scores less their rounded log-sum-exp."""
-
-    def run(query, key, value):
-        s = scores(query, key)
-        lse = np.logaddexp.reduce(s, 3, keepdims=True)
-        return F32(gain) * (np.exp(s - lse) @ value), lse[..., 0]
-
-    return described(run, attributes)
-
-
-def described(run, attributes):
-    run.arrays = "numpy"
-    for name, value in attributes.items():
-        setattr(run, name, value)
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symattn import formats
-from symattn.arithmetic import Arithmetic
+from symattn.arithmetic import LOG, Arithmetic
 from symattn.formats import exact
 from symattn.verify.compare import significant
 
@@ -123,7 +123,7 @@ def _switches(a: Arithmetic) -> Iterator[Row]:
             yield Row(field, (Change({field: True}, words),))
     if a.algorithm != "log":
         words = "if weights are exponentials of scores less the rounded LSE (algorithm 'log')"
-        yield Row("algorithm", (Change({"algorithm": "log", "staged": False, "merged": False}, words),))
+        yield Row("algorithm", (Change(LOG, words),))
     if a.probability is not None and not a.sum_from_cast:
         yield Row("sum_from_cast", (Change({"sum_from_cast": True}, "if the row sum adds the rounded weights"),))
     if "accumulate" not in a.truncate:

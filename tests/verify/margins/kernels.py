@@ -74,6 +74,21 @@ def kernel(*, scale=1.0, gain=1.0, exp=0.0, bias=0.0, lost=None, tiles=None, buf
     return forward
 
 
+def log_probabilities(gain=1.0, **attributes):
+    """A kernel whose weights are exponentials of scores less the rounded log-sum-exp; correct with a gain of 1."""
+
+    def run(query, key, value, enable_gqa=False):
+        key, value = (x.repeat(query.shape[1] // key.shape[1], 1) for x in (key, value))
+        s = query @ key.swapaxes(2, 3) * F32(query.shape[3] ** -0.5)
+        lse = np.logaddexp.reduce(s, 3, keepdims=True)
+        return F32(gain) * (np.exp(s - lse) @ value), lse[..., 0]
+
+    run.arrays = "numpy"
+    for name, x in attributes.items():
+        setattr(run, name, x)
+    return run
+
+
 def seen_of(function, definition, dtype, kinds, *, shape=None, backward=False, arithmetic=None, seed=0):
     """What is observed of a kernel on some kinds of input."""
     seen = []
